@@ -1,12 +1,11 @@
 /*
  * device_beat.c
- *	  The sign of life: a counter in the arena that grows while all running
- *	  operations make progress, and one for each job.
+ *	  The heartbeat: a counter in the arena that grows while all running operations make progress, and
+ *	  one for each job.
  *
- * An operation makes progress when its engine polls.  One that has not for
- * STALL_MS stops the counter, and the supervisor then ends the process after
- * hjoin_gpu.device_timeout.  Nothing beats while nothing runs: the supervisor looks only
- * when there is something to do.  The beater also trims the engines' memory.
+ * An operation makes progress when its engine polls.  An operation without progress for STALL_MS stops the
+ * counter, and the supervisor then ends the process after hjoin_gpu.device_timeout.  Nothing beats while
+ * nothing runs: the supervisor looks only when there is work.  The beater also trims the engines' memory.
  */
 #include <pthread.h>
 
@@ -14,11 +13,11 @@
 
 #define BEAT_MS 20
 #define STALL_MS 200
-#define LINGER_MS 500			/* keep ticking so long after the last operation */
+#define LINGER_MS 500			/* keep ticking after the last operation */
 #define WORKSPACE_IDLE_MS 5000
 
 static const HjgArenaView *beat_view;
-static hjg_u32 beat_busy;		/* operations that run; in the arena, too, where others can write */
+static hjg_u32 beat_busy;		/* running operations; the arena has a copy, which others can write */
 static HjgBeatSource **beat_sources;
 static int	beat_nsources;
 static pthread_t beat_thread;
@@ -27,7 +26,7 @@ static pthread_cond_t beat_wake;
 static bool beat_stop;
 static bool beat_asleep;
 
-/* Let the jobs beat whose operations make progress.  Do all? */
+/* Beat for each job whose operation makes progress; true if all do. */
 static bool
 all_progress(hjg_u64 now)
 {

@@ -2,22 +2,21 @@
  * device_confine.c
  *	  Confinement of the device process, which drivers cannot undo.
  *
- * The supervisor starts it without the server's environment, directory and core dumps
- * (service_spawn.c).  Before its first thread and the first driver it gives up the rest
- * for good, with its children: to gain privileges, and more by two means.
+ * The supervisor starts the process without the server's environment, directory and core dumps
+ * (service_spawn.c).  Before the first thread and the first driver, the process and its children give up
+ * for good the right to gain privileges, and more in two ways.
  *
- * Landlock (Linux 5.19 and newer).  Files are read only below the directories of programs,
- * libraries and their settings, devices are opened where they are a GPU's, and files are
- * written in the cache directory only.  The data directory is out of reach wherever it lies,
- * with the tablespaces and the write-ahead log that it names.  Where the kernel knows how,
- * no process but its own children gets a signal.  Drivers open what they need when
- * they need it, so the rules name places, not files.
+ * Landlock (Linux 5.19 and newer).  Files are read only below the directories of programs, libraries and
+ * their settings; only GPU devices are opened; files are written only in the cache directory.  The data
+ * directory is out of reach wherever it lies, with its tablespaces and write-ahead log.  If the kernel can
+ * do so, only the process's own children can get signals from it.  Drivers open files when they need them,
+ * so the rules name places, not files.
  *
- * Seccomp.  No sockets but local ones that connect to nobody (a connection to the server
- * would be its owner's), no other process's memory, no System V shared memory, no mode
- * or owner of a file by its path, and nothing that administers the machine.
+ * Seccomp.  No sockets except local ones that connect to nobody (a connection to the server would be its
+ * owner's), no other process's memory, no System V shared memory, no mode or owner of a file by its path,
+ * and nothing that administers the machine.
  *
- * Where the kernel lacks one of these it serves without, and hjoin_gpu_devices says so.
+ * If the kernel lacks one of these, the process serves without it, and hjoin_gpu_devices says so.
  */
 #define _GNU_SOURCE
 
@@ -39,7 +38,7 @@
 
 #include "device/hjg_device.h"
 
-/* ---- Landlock: the kernel's interface, which headers of older systems lack ---- */
+/* ---- Landlock: the kernel's interface, which older systems' headers lack ---- */
 
 #define LANDLOCK_CREATE_RULESET 444
 #define LANDLOCK_ADD_RULE 445
@@ -47,7 +46,7 @@
 #define LANDLOCK_ASK_VERSION 1u
 #define LANDLOCK_PATH_BENEATH 1
 
-/* Rights of files, and of directories with what is below them. */
+/* Rights on files, and on directories with everything below them. */
 #define MAY_EXECUTE (1ull << 0)
 #define MAY_WRITE (1ull << 1)
 #define MAY_READ (1ull << 2)
@@ -58,7 +57,7 @@
 #define ALL_OF_VERSION_1 ((1ull << 13) - 1)
 #define RIGHTS_OF_FILES (MAY_EXECUTE | MAY_WRITE | MAY_READ | MAY_TRUNCATE | MAY_IOCTL)
 
-/* Version 1 allows no rename between directories, by which drivers fill their caches. */
+/* Version 1 forbids renaming between directories, by which drivers fill their caches. */
 #define LEAST_VERSION 2
 #define VERSION_OF_NET 4
 #define VERSION_OF_SCOPES 6
@@ -67,7 +66,7 @@ typedef struct Ruleset
 {
 	hjg_u64		fs;
 	hjg_u64		net;			/* binding and connecting TCP sockets */
-	hjg_u64		scoped;			/* abstract sockets of others, signals to them */
+	hjg_u64		scoped;			/* abstract sockets of others, and signals to them */
 } Ruleset;
 
 typedef struct PathBeneath
@@ -84,10 +83,10 @@ static const char *const read_roots[] = {
 	"/etc/nsswitch.conf", "/etc/passwd", "/etc/group", "/etc/localtime"
 };
 
-/* Variables that name further places of drivers, separated by colons. */
+/* Variables that name more places of drivers, separated by colons. */
 static const char *const path_variables[] = {"LD_LIBRARY_PATH", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH", "OPENCL_LAYERS"};
 
-/* Beginnings of names in /dev that are allowed; not /dev/shm, where the server's shared memory may be. */
+/* Allowed prefixes of names in /dev; not /dev/shm, which may hold the server's shared memory. */
 static const char *const plain_devices[] = {"null", "zero", "full", "random", "urandom"};
 static const char *const gpu_devices[] = {"nvidia", "dri", "kfd", "dxg", "accel", "mali", "kgsl", "pvr"};
 
@@ -95,8 +94,8 @@ static const char *const gpu_devices[] = {"nvidia", "dri", "kfd", "dxg", "accel"
 
 static char **forbidden;		/* absolute, without symbolic links */
 static size_t nforbidden;
-static DIR *dev_dir;			/* /dev, opened before the rules, which would not let it be listed; NULL: no rules */
-static int	known_gpus;			/* entries of it that the rules were made for */
+static DIR *dev_dir;			/* /dev, opened before the rules forbid listing it; NULL: no rules */
+static int	known_gpus;			/* GPU entries in /dev that the rules allow */
 
 static bool
 forbid_path(const char *path)
@@ -117,7 +116,7 @@ forbid_path(const char *path)
 	return true;
 }
 
-/* Forbid the data directory, and what it names outside of itself. */
+/* Forbid the data directory, and the places outside it that it names. */
 static bool
 forbid_data(const char *data_dir)
 {
@@ -143,7 +142,7 @@ forbid_data(const char *data_dir)
 	return good;
 }
 
-/* Is the path the directory, or below it? */
+/* True if the path is the directory or below it. */
 static bool
 is_within(const char *path, const char *dir)
 {
@@ -171,7 +170,7 @@ allow_path(int ruleset, const char *path, hjg_u64 rights)
 
 static void allow_real(int ruleset, const char *path, hjg_u64 rights);
 
-/* Allow what is below the directory one by one: something of it is forbidden. */
+/* Allow the directory's entries one by one, because some are forbidden. */
 static void
 allow_entries(int ruleset, const char *path, hjg_u64 rights)
 {
@@ -185,7 +184,7 @@ allow_entries(int ruleset, const char *path, hjg_u64 rights)
 		char		below[PATH_MAX];
 		const int	n = snprintf(below, sizeof(below), "%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->d_name);
 
-		/* what a link names has its own place */
+		/* a link's target has its own place */
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && entry->d_type != DT_LNK &&
 			n < (int) sizeof(below))
 			allow_real(ruleset, below, rights);
@@ -210,7 +209,7 @@ allow_real(int ruleset, const char *path, hjg_u64 rights)
 		allow_path(ruleset, path, rights);
 }
 
-/* Allow a path and all below it but what is forbidden; nothing where it does not exist. */
+/* Allow a path and everything below it, except what is forbidden; nothing if it does not exist. */
 static void
 allow_but(int ruleset, const char *path, hjg_u64 rights)
 {
@@ -230,7 +229,7 @@ begins_with_one(const char *name, const char *const *prefixes, size_t n)
 	return false;
 }
 
-/* Allow the devices of dev_dir, unless ruleset is -1; returns how many are of GPUs. */
+/* Allow the devices of dev_dir, unless ruleset is -1; returns the number of GPU devices. */
 static int
 allow_devices(int ruleset, hjg_u64 rights)
 {
@@ -270,14 +269,14 @@ allow_programs(int ruleset, hjg_u64 rights)
 			allow_but(ruleset, item, rights);
 		free(copy);
 	}
-	/* this program once more, to look for devices */
+	/* this program, run again to look for devices */
 	if (n <= 0)
 		return;
 	path[n] = '\0';
 	allow_path(ruleset, path, rights);
 }
 
-/* Returns the version of Landlock that holds from now on; 0: none does. */
+/* Apply the Landlock rules; returns the version that holds from now on, 0: none. */
 static hjg_u32
 restrict_files(const char *data_dir, const char *cache_dir)
 {
@@ -305,7 +304,10 @@ restrict_files(const char *data_dir, const char *cache_dir)
 	if (good)
 	{
 		allow_programs(ruleset, reads);
-		/* CUDA names its threads in /proc/self/task, of children, too; the kernel's own rules keep it from what others have there */
+		/*
+		 * CUDA names its threads in /proc/self/task, also its children's; the kernel protects other
+		 * processes there
+		 */
 		allow_path(ruleset, "/proc", handled.fs & (reads | MAY_WRITE | MAY_TRUNCATE));
 		allow_path(ruleset, cache_dir, handled.fs & ~MAY_EXECUTE & ~MAY_IOCTL);
 		known_gpus = allow_devices(ruleset, handled.fs & (MAY_READ | MAY_WRITE | MAY_LIST | MAY_IOCTL));
@@ -338,14 +340,14 @@ hjg_confine_outdated(void)
 
 #define X32_BIT 0x40000000u
 
-/* Numbers from 424 on are the same everywhere; headers may be older than the kernel. */
+/* Numbers from 424 on are the same on every architecture; headers may be older than the kernel. */
 static const unsigned short denied_calls[] = {
 	/* other processes */
 	SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo,
 	424 /* pidfd_send_signal */ , 438 /* pidfd_getfd */ , 440 /* process_madvise */ , 448 /* process_mrelease */ ,
 	SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semtimedop, SYS_semctl,
 	SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_open, SYS_mq_unlink,
-	/* files by their path, which Landlock does not ask about, or by no path at all */
+	/* files by path, which Landlock does not check, or by no path at all */
 	SYS_fchmodat, 452 /* fchmodat2 */ , SYS_fchownat, SYS_setxattr, SYS_lsetxattr, SYS_removexattr, SYS_lremovexattr,
 	463 /* setxattrat */ , 466 /* removexattrat */ , 469 /* file_setattr */ , SYS_truncate, SYS_open_by_handle_at,
 #ifdef SYS_chmod
@@ -353,7 +355,7 @@ static const unsigned short denied_calls[] = {
 #endif
 	/* the network */
 	SYS_connect,
-	/* ways round these rules */
+	/* ways around these rules */
 	425, 426, 427 /* io_uring */ ,
 	/* the machine */
 	SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns,
@@ -371,7 +373,7 @@ static const unsigned short denied_calls[] = {
 #endif
 };
 
-/* Returns whether the filter holds from now on. */
+/* Apply the seccomp filter; true if it holds from now on. */
 static bool
 restrict_calls(void)
 {
@@ -394,28 +396,28 @@ restrict_calls(void)
 		code[n++] = (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, denied_calls[i], 0, 1);
 		code[n++] = denied;
 	}
-	/* socket: local ones, and the kernel's news of devices */
+	/* socket: local ones, and the kernel's device events */
 	code[n++] = (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 5);
 	code[n++] = argument;
 	code[n++] = (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0);
 	code[n++] = (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 1);
 	code[n++] = allowed;
 	code[n++] = denied;
-	/* kill: no process group, not all processes; of single ones Landlock knows whose they are */
+	/* kill: no process group, not all processes; Landlock checks single ones */
 	code[n++] = (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 0, 5);
 	code[n++] = argument;
 	code[n++] = (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0);
 	code[n++] = (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x80000000u, 1, 0);
 	code[n++] = allowed;
 	code[n++] = denied;
-	/* prlimit64: its own */
+	/* prlimit64: only its own limits */
 	code[n++] = (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 3);
 	code[n++] = argument;
 	code[n++] = (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0);
 	code[n++] = denied;
 	code[n++] = allowed;
 	program.len = n;
-	/* the price of a processor's mitigations for untrusted code would be paid by every join: this is no such code */
+	/* every join would pay for the processor's mitigations against untrusted code, which this is not */
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) == 0;
 }
 

@@ -1,6 +1,6 @@
 /*
  * device_cpu.c
- *	  The driver of the cpu engine, and the processors that there are.
+ *	  The driver of the cpu engine, and the number of processors.
  */
 #define _GNU_SOURCE
 
@@ -66,7 +66,7 @@ cpu_build(int device, const HjgEnv *env, const HjgJoinSpec *spec,
 {
 	HjgJoinSpec own = *spec;
 
-	/* a strategy of another engine is none of ours */
+	/* ignore a strategy of another engine */
 	if (own.strategy > HJG_CPU_NOP)
 		own.strategy = HJG_CPU_AUTO;
 	return hjg_join_build(env, &own, segments, nsegments, (HjgJoin **) join);

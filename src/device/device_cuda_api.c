@@ -2,9 +2,8 @@
  * device_cuda_api.c
  *	  Opening libcuda.
  *
- * The library is opened by name and stays open: drivers start threads of their own
- * and cannot be unloaded safely.  cuInit takes 100 ms and more, so only the thread
- * that looks for devices comes here.
+ * The library is opened by name and stays open: drivers start their own threads and cannot be unloaded
+ * safely.  cuInit takes 100 ms and more, so only the thread that searches devices calls it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -59,7 +58,7 @@ open_library(char *reason, size_t room)
 	return true;
 }
 
-/* The driver says "no device" to a process that may not open its files. */
+/* Check for missing permissions: the driver then reports "no device". */
 static bool
 no_permission(char *reason, size_t room)
 {

@@ -2,17 +2,18 @@
  * device_cuda_branch.c
  *	  Several batches of one join on the device at the same time.
  *
- * While the batch of one runner is joined, another one's is copied in and the pairs of a third are copied out. A branch is a
- * HjgCudaJoin with streams, a grant and buffers of its own, which borrows the table of the join. So only tables that probes do
- * not change and that stay to the end have branches: those of shared strategies, and csr.
+ * While one runner's batch is joined, another's is copied in and the pairs of a third are copied out.  A
+ * branch is a HjgCudaJoin with its own streams, grant and buffers, which borrows the join's table.  So
+ * only tables that probes do not change and that last to the end have branches: those of shared
+ * strategies, and csr.
  *
- * A branch is not necessary, so it gets only memory that is left over.
+ * A branch is optional, so it gets only spare memory.
  */
 #include <stdlib.h>
 
 #include "device/hjg_cuda_join.h"
 
-/* Chunks of a branch: batches of the executor are no larger, and it shall not cost much. */
+/* Rows of a branch's chunks: batches of the executor are no larger, and a branch must be cheap. */
 #define CHUNK_ROWS (1u << 18)
 
 static HjgStatus
@@ -68,7 +69,7 @@ hjg_cuda_branches_free(HjgCudaJoin *join)
 	join->nbranches = 0;
 }
 
-/* ---- figures, which others may ask for while all of them work ---- */
+/* ---- statistics, which may be read while all branches work ---- */
 
 static hjg_u64
 sum_ns(const HjgCudaJoin *join, HjgCudaPhase phase)
@@ -103,7 +104,7 @@ hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats)
 	stats->transfer_ns = sum_ns(join, HJG_CUDA_TRANSFER_IN) + sum_ns(join, HJG_CUDA_TRANSFER_OUT);
 	stats->gather_ns = sum_ns(join, HJG_CUDA_GATHER);
 	stats->workspace_bytes = sum_peak_bytes(join);
-	/* those of a strategy are its own affair */
+	/* a strategy's partitions are not counted */
 	stats->npartitions = join->strategy == NULL;
 	stats->strategy = HJG_CUDA_CSR;
 	for (int i = 0; i < HJG_CUDA_NRESIDENT; i++)

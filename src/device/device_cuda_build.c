@@ -1,16 +1,15 @@
 /*
  * device_cuda_build.c
- *	  The driver "cuda": memory of a join, its build side, and which strategy takes it.
+ *	  The driver "cuda": memory of a join, its build side, and the choice of its strategy.
  *
- * A join is admitted to the device's memory before it starts, with the most that it will have at one
- * time: the build side beside the table of a strategy and the chunks of probing, or the build side while it is
- * sorted for the csr table, whichever is more.  Where the budget is small the chunks are made smaller, then
- * strategies are left out.  What cannot be admitted is HJG_ERR_MEMORY, upon which the scheduler takes
- * the cpu engine.
+ * A join is admitted to the device's memory before it starts, with the most that it will hold at one time:
+ * the build side with a strategy's table and the probe chunks, or the build side while it is sorted for
+ * the csr table, whichever is more.  For a small budget the chunks are made smaller, then strategies are
+ * left out.  A join that cannot be admitted is HJG_ERR_MEMORY, and the scheduler takes the cpu engine.
  *
- * Strategies are tried in the order of their predicted times (model_cuda.c), with exact build rows and the probe rows that the
- * planner expects.  Keys are not examined before: a strategy finds out while it builds that they are not dense or not unique,
- * which costs less than a pass over all rows.
+ * Strategies are tried in the order of their predicted times (model_cuda.c), with exact build rows and the
+ * probe rows that the planner expects.  Keys are not examined before: a strategy notices during the build
+ * that they are not dense or not unique, which costs less than a pass over all rows.
  */
 #include <string.h>
 
@@ -29,7 +28,7 @@ HJG_CUDA_KERNEL(hjg_k_number_rows, IMAGE);
 typedef struct BuildPlan
 {
 	hjg_u64		nrows;
-	bool		numbered;		/* rows have numbers other than their positions */
+	bool		numbered;		/* row numbers differ from positions */
 	const HjgCudaStrategy *tries[1 + HJG_CUDA_NRESIDENT];	/* in this order, then the csr table */
 	int			ntries;
 } BuildPlan;
@@ -47,7 +46,7 @@ hjg_cuda_costs_open(const HjgControl *with)
 	control = with;
 }
 
-/* Read them as they are now; read again for each join. */
+/* Read the calibrated costs; each join reads them again. */
 HjgUnitCosts
 hjg_cuda_costs(const HjgCudaDevice *device)
 {
@@ -75,7 +74,7 @@ numbers_bytes(const HjgCudaJoin *join)
 	return hjg_cuda_block_bytes((size_t) join->chunk_rows * sizeof(hjg_u32));
 }
 
-/* Count the bytes of the csr table, made at once or after a strategy was given up. */
+/* Count the bytes of the csr table, built at once or after a strategy was dropped. */
 static size_t
 csr_bytes(const HjgCudaJoin *join, const BuildPlan *plan, bool late)
 {
@@ -129,7 +128,7 @@ add_try(HjgCudaJoin *join, BuildPlan *plan, const HjgCudaStrategy *strategy)
 		plan->tries[plan->ntries++] = strategy;
 }
 
-/* List the strategy asked for first, if any; then those that are faster than the csr table would be. */
+/* List the requested strategy first, if any; then those predicted to be faster than the csr table. */
 static void
 choose_strategies(HjgCudaJoin *join, BuildPlan *plan)
 {
@@ -215,7 +214,7 @@ admit_join(HjgCudaJoin *join, BuildPlan *plan)
 
 /* ---- the build side ---- */
 
-/* Bring the keys, and number the rows where their numbers are not their positions. */
+/* Copy the keys in, and number the rows if their numbers differ from their positions. */
 static HjgStatus
 load_build(HjgCudaJoin *join, const BuildPlan *plan, const HjgSegment *segments, int nsegments)
 {
@@ -340,7 +339,7 @@ hjg_cuda_release(HjgCudaJoin *join)
 {
 	if (join->streams != NULL)
 	{
-		/* nothing may be in flight on the other streams when the blocks go */
+		/* nothing may be in flight on other streams when the blocks are freed */
 		(void) hjg_cuda_streams_wait(join->streams);
 		if (join->trunk == NULL)
 			free_build(join);

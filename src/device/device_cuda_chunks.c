@@ -1,6 +1,6 @@
 /*
  * device_cuda_chunks.c
- *	  The driver "cuda": the buffers that chunks of probe rows go through.
+ *	  The driver "cuda": the buffers for chunks of probe rows.
  */
 #include "device/hjg_cuda_join.h"
 

@@ -1,11 +1,10 @@
 /*
  * device_cuda_csr.c
- *	  The build side as a table in device memory: hjg_csr.h.
+ *	  The build side as a bucket-sorted table in device memory: hjg_csr.h.
  *
- * Tuples are sorted by the bits of their bucket, by digits from the lowest on.  The
- * sort is stable and the rows come in ascending order, so equal keys stay in the
- * canonical order.  Only if a bucket turns out to be heavy all tuples are sorted
- * again, by the whole mixed key; that too keeps the order of equal keys.
+ * Tuples are sorted by the bits of their bucket, digit by digit from the lowest.  The sort is stable and
+ * the rows ascend at first, so equal keys stay in canonical order.  Only if a bucket turns out to be heavy
+ * are all tuples sorted again, by the whole mixed key, which also keeps the order of equal keys.
  */
 #include <string.h>
 
@@ -21,7 +20,7 @@ HJG_CUDA_KERNELS(check_buckets, IMAGE, "hjg_k_check_buckets");
 HJG_CUDA_KERNEL(hjg_k_scan_blocks, IMAGE);
 HJG_CUDA_KERNEL(hjg_k_scan_add, IMAGE);
 
-/* Compute the bits of as many buckets as rows, or up to twice as many. */
+/* Compute the bits for at least as many buckets as rows, and less than twice as many. */
 static hjg_u32
 bucket_bits_of(int width, hjg_u64 nrows)
 {
@@ -44,7 +43,7 @@ start_bytes(hjg_u32 bucket_bits)
 	return (((size_t) 1 << bucket_bits) + 1) * sizeof(hjg_u32);
 }
 
-/* Count the bytes that sorting has besides the tuples. */
+/* Count the bytes that sorting needs besides the tuples. */
 static size_t
 counts_bytes(hjg_u64 nrows)
 {
@@ -98,7 +97,7 @@ hjg_cuda_scan(HjgCudaStream *stream, HjgCudaPtr data, hjg_u64 n, HjgCudaPtr sums
 							 (void *[]) {&data, &n, &sums});
 	if (status != HJG_OK || nblocks <= 1)
 		return status;
-	/* as deep as 4096 goes into n: three times at most */
+	/* recurses at most three times: each level divides n by 4096 */
 	status = hjg_cuda_scan(stream, sums, nblocks, sums + nblocks * sizeof(hjg_u64));
 	if (status != HJG_OK)
 		return status;
@@ -144,7 +143,7 @@ sort_pass(Sort *sort, HjgCsrDigit digit)
 	return status;
 }
 
-/* Sort by bits [low, high) of a word, in digits of about the same size. */
+/* Sort by bits [low, high) of a word, in digits of about equal size. */
 static HjgStatus
 sort_word(Sort *sort, hjg_u32 word, hjg_u32 low, hjg_u32 high)
 {
@@ -157,7 +156,7 @@ sort_word(Sort *sort, hjg_u32 word, hjg_u32 low, hjg_u32 high)
 
 		status = sort_pass(sort, (HjgCsrDigit) {.word = word, .shift = low, .nbits = nbits});
 		low += nbits;
-		/* a cancelled job should not wait for all passes over a large build side */
+		/* a cancelled job must not wait for all passes over a large build side */
 		if (status == HJG_OK && sort->nrows > 64u * 1024 * 1024)
 			status = hjg_cuda_wait(sort->stream);
 	}
@@ -218,7 +217,7 @@ sort_all(Sort *sort, HjgCsrFacts *facts)
 	if (!csr->table.sorted)
 		return HJG_OK;
 
-	/* the starts of the buckets stay what they are */
+	/* the starts of the buckets do not change */
 	status = hjg_cuda_mark(sort->stream, HJG_CUDA_PARTITION);
 	if (status == HJG_OK && csr->width == HJG_KEY_WIDTH_16)
 		status = sort_word(sort, 1, 0, 64);

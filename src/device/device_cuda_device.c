@@ -1,11 +1,10 @@
 /*
  * device_cuda_device.c
- *	  CUDA devices: what is there, contexts and kernels.
+ *	  CUDA devices: discovery, contexts and kernels.
  *
- * A context costs hundreds of milliseconds and of megabytes, so the first join on a
- * device makes it, and all jobs share it: it is the primary context, which other
- * libraries in the process would share too.  It lives as long as the process.
- * Images are loaded when a kernel of theirs is first used.
+ * A context costs hundreds of milliseconds and of megabytes, so the first join on a device makes it, and
+ * all jobs share it: it is the primary context, which other libraries in the process would share too.  It
+ * lives as long as the process.  Images are loaded when one of their kernels is first used.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -36,7 +35,7 @@ set_reason(char *reason, size_t room, const char *what, HjgCudaResult result)
 	snprintf(reason, room, "%s: %s (%d)", what, text, result);
 }
 
-/* Facts of a device that need no context.  False, with the reason, when it cannot be used. */
+/* Read the facts of a device that need no context.  False, with the reason, when it cannot be used. */
 static bool
 describe_device(int number, HjgCudaDevice *device, HjgDeviceInfo *info)
 {
@@ -115,7 +114,7 @@ hjg_cuda_list(HjgDeviceInfo *infos, int room)
 		HjgCudaDevice found = {0};
 		bool		usable = describe_device(i, &found, &infos[i]);
 
-		/* what hangs on a device that joins use already stays as it is */
+		/* a device that joins already use keeps its entry */
 		if (i >= ndevices)
 		{
 			devices[i] = found;
@@ -130,7 +129,7 @@ hjg_cuda_list(HjgDeviceInfo *infos, int room)
 	return count;
 }
 
-/* With the lock. */
+/* Make the device's context; called with the lock. */
 static bool
 make_context(HjgCudaDevice *device, char *reason, size_t room)
 {
@@ -194,8 +193,8 @@ hjg_cuda_made(int number)
 /* ---- kernels; called with the lock ---- */
 
 /*
- * Give the image the process's seed, if it mixes keys; kernels that are loaded later find it.  A copy to memory that is not pinned
- * has ended when it returns, and with it the one before on the same stream.
+ * Give the image the process's seed, if it mixes keys, before any of its kernels runs.  A copy from
+ * pageable memory has ended when it returns, and so has the previous copy on the same stream.
  */
 static HjgCudaResult
 set_seed(HjgCudaModule module)

@@ -8,7 +8,7 @@
 
 #include "device/hjg_cuda_join.h"
 
-/* Intervals of looking for new devices: without the driver's library, with it, with a context. */
+/* Intervals of searching for new devices: without the driver's library, with it, with a context. */
 #define ABSENT_MS 30000
 #define QUIET_MS 5000
 #define BUSY_MS 1000
@@ -39,7 +39,7 @@ compare_segments(const void *a, const void *b)
 	return (x->nrows > y->nrows) - (x->nrows < y->nrows);
 }
 
-/* Note what is no fault of the job; the device rests after some of these. */
+/* Note a failure that is not the job's fault; the device rests after several. */
 static void
 note_error(const HjgCudaDevice *device, const HjgCudaJoin *join, HjgStatus status)
 {
@@ -93,7 +93,7 @@ cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegm
 		note_error(device, join, status);
 		if (status == HJG_ERR_MEMORY)
 		{
-			/* a pass may need the memory that this attempt took */
+			/* the passes may need the memory of this attempt */
 			hjg_cuda_release(join);
 			*join = (HjgCudaJoin) {.device = device, .env = env, .spec = *spec};
 			status = hjg_cuda_passes_open(join, sorted, nsegments);
@@ -161,7 +161,7 @@ cuda_probe(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *curs
 	{
 		hjg_cuda_region_enter();
 		status = probe_join(join, segments, nsegments, &at, result);
-		/* also after an error nothing may write to the pages any more */
+		/* even after an error nothing may write to the pages any more */
 		drained = join->streams != NULL ? hjg_cuda_streams_wait(join->streams) : HJG_OK;
 		if (status == HJG_OK)
 			status = drained;
@@ -210,7 +210,7 @@ cuda_free(void *arg)
 	const HjgDeviceName name = join->device->name;
 
 	hjg_health_enter(name.text);
-	/* without the context its memory could never be given back */
+	/* without the context its memory could never be freed */
 	if (hjg_cuda_enter(join->device->number, reason, sizeof(reason)) == NULL)
 		hjg_health_fatal(name.text, reason);
 	free_join(join);

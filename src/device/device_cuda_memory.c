@@ -1,16 +1,15 @@
 /*
  * device_cuda_memory.c
- *	  Device memory: a budget that jobs are admitted to, and blocks under it.
+ *	  Device memory: a budget to which jobs are admitted, and blocks within it.
  *
- * Admission.  A job says before it starts how much it will have at one time, and
- * waits in a queue until that is free; so no job fails in its middle because of
- * another one.  Who cannot be admitted in time is joined by the cpu engine.
+ * Admission.  A job declares before it starts how much it will hold at one time, and waits in a queue
+ * until that is free.  So no job fails in the middle because of another one.  The cpu engine joins for a
+ * job that is not admitted in time.
  *
- * Blocks.  cuMemAlloc and cuMemFree wait for the whole device, so blocks that are
- * given back are kept for the next job of about its size.  Kept blocks count
- * against the budget only as long as nobody needs it: they are freed first.
- * Another program may have taken the device's memory meanwhile; then cuMemAlloc fails within
- * the budget, and so does the job, before it has begun to answer.
+ * Blocks.  cuMemAlloc and cuMemFree wait for the whole device, so freed blocks are kept for the next job
+ * of about their size.  Kept blocks use budget only while no job needs it: they are freed first.  If
+ * another program has taken the device's memory, cuMemAlloc fails within the budget, and the job fails
+ * before it has returned a pair.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,10 +17,10 @@
 #include "device/hjg_cuda.h"
 
 #define LEAST_BLOCK ((size_t) 64 * 1024)
-#define MAX_WAITING 4			/* runners that may stand in the queue */
+#define MAX_WAITING 4			/* most runners in the queue */
 #define WAIT_STEP_MS 5
 
-/* Share of the memory free when the context is made that is left to the driver. */
+/* Percent of the memory, free when the context is made, that is left to the driver. */
 #define RESERVE_PERCENT 6
 
 typedef struct PoolBlock
@@ -47,7 +46,7 @@ struct HjgCudaPool
 	int			max_blocks;
 };
 
-/* Classes of an eighth of a power of two, so that requests of about the same size share blocks. */
+/* Round up to an eighth of a power of two, so that requests of about the same size share blocks. */
 size_t
 hjg_cuda_block_bytes(size_t bytes)
 {
@@ -112,7 +111,7 @@ hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *env, unsigned wait
 		pthread_mutex_unlock(&pool->lock);
 		stop = env != NULL && env->poll != NULL && env->poll(env->arg);
 		pthread_mutex_lock(&pool->lock);
-		/* a place in the queue is left at its head only: nobody waits there for long */
+		/* a runner leaves the queue only at its head, where the wait is short */
 		if (stop && pool->serving == ticket)
 		{
 			status = HJG_ERR_CANCELLED;
@@ -165,7 +164,7 @@ hjg_cuda_dismiss(HjgCudaGrant *grant)
 
 /* ---- blocks; called with the lock ---- */
 
-/* Free the kept block that was idle longest, if it was so for idle_ns; false when there is none. */
+/* Free the kept block that was idle longest, if that is at least idle_ns; false when there is none. */
 static bool
 drop_oldest(HjgCudaPool *pool, hjg_u64 idle_ns)
 {

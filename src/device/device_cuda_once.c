@@ -1,13 +1,13 @@
 /*
  * device_cuda_once.c
- *	  Probing in one pass: the pairs of a chunk in any order, by a strategy or by the csr table.
+ *	  Probing in one pass: the pairs of a chunk in any order, with a strategy or the csr table.
  *
- * While chunk c is joined, chunk c + 1 is copied in and the pairs of chunk c - 1 are
- * copied out.  The host has to know how many pairs a chunk gave before it can say
- * where they go, so it waits for each chunk's kernels, not for the copies.
+ * While chunk c is joined, chunk c + 1 is copied in and the pairs of chunk c - 1 are copied out.  The host
+ * must know a chunk's number of pairs to place them, so it waits for each chunk's kernels, but not for the
+ * copies.
  *
- * A chunk whose pairs do not fit ends the round before it.  If it is the first one, it is joined again with as many rows as are
- * likely to fit; so a round may end with room left.
+ * A chunk whose pairs do not fit ends the round before it.  If it is the first chunk, it is joined again
+ * with as many rows as are likely to fit, so a round may end with room left.
  */
 #include "device/hjg_cuda_join.h"
 
@@ -30,7 +30,7 @@ typedef struct Batch
 	hjg_u64		nrows;
 } Batch;
 
-/* A chunk of the batch, and the buffers that it goes through. */
+/* A chunk of the batch, and the number of its buffers. */
 typedef struct Chunk
 {
 	hjg_u64		row;
@@ -50,7 +50,7 @@ chunk_at(const Batch *batch, hjg_u64 row, int buffer)
 	return (Chunk) {row, row < batch->nrows ? least_rows(batch->join->chunk_rows, batch->nrows - row) : 0, buffer};
 }
 
-/* Queue the copy of a chunk's keys, into the buffer that the chunk before last has left. */
+/* Queue the copy of a chunk's keys into the buffer of the chunk before last. */
 static HjgStatus
 load_chunk(const Batch *batch, const Chunk *chunk)
 {
@@ -104,7 +104,7 @@ probe_csr(const Batch *batch, const Chunk *chunk)
 						   (void *[]) {&keys, &n, &join->csr.table, &mode, &first_row, &pairs, &join->small});
 }
 
-/* Queue the join of a chunk; its number of pairs goes to the header. */
+/* Queue the join of a chunk, which writes its number of pairs to the header. */
 static HjgStatus
 join_chunk(const Batch *batch, const Chunk *chunk, hjg_u64 room)
 {
@@ -126,7 +126,7 @@ join_chunk(const Batch *batch, const Chunk *chunk, hjg_u64 room)
 	return status;
 }
 
-/* Count the rows of a chunk whose pairs are likely to fit. */
+/* Estimate the rows of a chunk whose pairs fit. */
 static hjg_u64
 rows_that_fit(const Batch *batch, hjg_u64 nrows, hjg_u64 room)
 {
@@ -138,7 +138,7 @@ rows_that_fit(const Batch *batch, hjg_u64 nrows, hjg_u64 room)
 	return batch->single && rows < least_rows(room, nrows) ? least_rows(room, nrows) : rows;
 }
 
-/* Join a chunk, or less of it; the pairs are then in its buffer. */
+/* Join a chunk, or fewer of its rows; the pairs are then in its buffer. */
 static HjgStatus
 fit_chunk(const Batch *batch, Chunk *chunk, hjg_u64 room, bool first, Chunk *next, hjg_u64 *npairs)
 {
@@ -195,7 +195,7 @@ send_chunk(const Batch *batch, const Chunk *chunk, hjg_u64 npairs, HjgResult *re
 		status = hjg_cuda_payload_gather(join, chunk->buffer, npairs, chunk->buffer, chunk->row, chunk->nrows);
 		if (status == HJG_OK)
 			status = hjg_cuda_follow(out, &join->streams->work);
-		/* nobody has waited for the columns of this chunk to be read when those of the next but one come in */
+		/* the chunk after next must not overwrite this chunk's columns before they are gathered */
 		if (status == HJG_OK)
 			status = hjg_cuda_follow(&join->streams->in, &join->streams->work);
 	}

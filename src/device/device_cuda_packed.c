@@ -2,8 +2,8 @@
  * device_cuda_packed.c
  *	  Resident join "packed": a table of 36-bit slots in the L2 cache, for 4-byte keys (cuda_packed.cu).
  *
- * It takes build sides without repeated keys, as "table" does, and none whose row numbers are far beyond the number of
- * rows.  Rows that hash worse than the room of their region allows do not suit either.
+ * It takes build sides without repeated keys, as "table" does, whose row numbers are not far above the
+ * number of rows.  Rows that hash so unevenly that a region overflows do not suit either.
  */
 #include <stdlib.h>
 
@@ -14,33 +14,36 @@
 #define PROBE_THREADS 256
 #define SECTOR_SLOTS 7
 #define SLOT_BITS 36
-#define LOAD_PERCENT 60			/* fastest on an H100 with 2M build rows, of 60 to 75 */
+#define LOAD_PERCENT 60			/* fastest between 60 and 75 on an H100 with 2M build rows */
 
-/* So that row numbers of 20 bits fit the slots of small tables. */
+/* Makes row numbers of 20 bits fit the slots of small tables. */
 #define LEAST_SECTORS 131072
 
-/* Spare sectors: one for so many at home, and some; at a load of 60 % one in ten has a row too many. */
+/*
+ * Spare sectors: one for SPARE_SHARE home sectors, and some more; at a load of 60 % one in ten has a row
+ * too many.
+ */
 #define SPARE_SHARE 16
 #define SPARE_EXTRA 8
 
-/* Rows more than average that a region has room for: some seven standard deviations. */
+/* Room of a region above the average rows: some seven standard deviations. */
 #define ROWS_SHARE 16
 #define ROWS_EXTRA 128
 
-#define BLOCKS_A_PROCESSOR 2	/* of the kernel that fills */
-#define STATIC_SHARED 2048		/* more than its own and what is reserved */
+#define BLOCKS_A_PROCESSOR 2	/* of the kernel that fills the table */
+#define STATIC_SHARED 2048		/* more than the kernel's own and the reserved bytes */
 
 static HjgCudaKernel spread_rows = {.image = IMAGE, .name = "hjg_k_spread_packed_4"};
 static HjgCudaKernel fill_regions = {.image = IMAGE, .name = "hjg_k_fill_packed_4"};
 static HjgCudaKernel probe_rows[HJG_CUDA_KINDS] = HJG_CUDA_KERNELS_BY_KIND(IMAGE, "hjg_k_probe_packed_4");
 
-/* The block of flags and cursors. */
+/* Offset of the cursors in the block of flags and cursors. */
 #define CURSORS_OFF 64
 
 typedef struct PackedTable
 {
 	HjgCudaPtr	small;
-	HjgKPacked	args;			/* as the kernels get them, but for the probe side and the output */
+	HjgKPacked	args;			/* as the kernels get them, without the probe side and the output */
 } PackedTable;
 
 /* ---- sizes ---- */
@@ -51,7 +54,7 @@ fill_shared(const HjgKPacked *plan)
 	return HJG_CUDA_SECTOR_BYTES * (plan->region_sectors + 2 * plan->spare_sectors) + 4 * ((plan->region_sectors + 1) / 2);
 }
 
-/* False where the regions are too many. */
+/* Plan the regions; false when they are too many. */
 static bool
 make_plan(const HjgCudaDevice *device, hjg_u64 nrows, HjgKPacked *plan)
 {
@@ -194,7 +197,7 @@ packed_verify(HjgCudaStream *stream, void *join)
 	return status == HJG_OK && (flags & table->args.unsuited) != 0 ? HJG_ERR_INPUT : status;
 }
 
-/* Compute the blocks that fit the device, or fewer for few rows. */
+/* Probe with as many blocks as fit the device, or fewer for few rows. */
 static HjgStatus
 packed_probe(HjgCudaStream *stream, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {

@@ -1,11 +1,12 @@
 /*
  * device_cuda_parts.c
- *	  Resident joins by radix partitions: one pass or two (device_cuda_parts_side.c), then a join of each pair of
- *	  partitions in shared memory (hjg_cuda_copartition.h).
+ *	  Resident joins by radix partitions: one pass or two (device_cuda_parts_side.c), then a join of
+ *	  each pair of partitions in shared memory (hjg_cuda_copartition.h).
  *
- * Partitions that skew or duplicates make larger than a table are joined in chunks, up to HJG_CUDA_MOST_CHUNKS, because a
- * kernel cannot be cancelled.  In every mode but ALL, where the pairs of a probe row depend on all build rows of its key, the
- * build rows of each partition must fit one table; build() fails where they do not.
+ * Partitions that skew or duplicates make larger than a table are joined in chunks, at most
+ * HJG_CUDA_MOST_CHUNKS, because a kernel cannot be cancelled.  In every mode but ALL the pairs of a probe
+ * row depend on all build rows of its key, so the build rows of each partition must fit one table; build()
+ * fails if they do not.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static HjgCudaKernel join_parts[HJG_CUDA_KEY_CLASSES][HJG_CUDA_KINDS] = {
 	HJG_CUDA_KERNELS_BY_KIND(HJG_CUDA_LAB_IMAGE, "hjg_k_join_parts_8_8"),
 };
 
-/* Build and probe side stay; of the rows between two passes there is one side at a time. */
+/* Bound the memory: both sides stay, and between two passes the rows of one side at a time. */
 static size_t
 bytes_of(const HjgCudaDevice *device, const HjgCudaShape *shape, int npasses)
 {
@@ -90,7 +91,7 @@ build_in(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *bu
 	status = hjg_cuda_mark(stream, HJG_CUDA_PARTITION);
 	if (status == HJG_OK)
 		status = hjg_cuda_parts_make(stream, &table->plan, build, &table->build, NULL);
-	/* kernels of other modes take it for granted */
+	/* kernels of other modes rely on it */
 	if (status == HJG_OK && shape->mode != HJG_MATCH_ALL)
 		status = parts_verify(stream, table);
 	if (status != HJG_OK)
@@ -103,8 +104,9 @@ build_in(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *bu
 }
 
 /*
- * Choose the probe rows of a unit. Each unit builds a table, so where there are enough units for all multiprocessors,
- * partitions of uniform data are not cut, but only those that skew makes larger; otherwise partitions are cut.
+ * Choose the probe rows of a unit.  Each unit builds a table.  So with enough units for all
+ * multiprocessors, only partitions that skew makes larger than twice the average are cut; otherwise all
+ * are.
  */
 static hjg_u32
 probe_limit_of(const HjgCudaPartsPlan *plan, hjg_u64 probe_rows)

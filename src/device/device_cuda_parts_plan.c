@@ -1,21 +1,21 @@
 /*
  * device_cuda_parts_plan.c
- *	  Joins by radix partitions: how many partitions, in how many passes, and what table joins them.
+ *	  Joins by radix partitions: plans the partitions, the passes, and the table that joins them.
  *
- * A plan follows from the exact number of build rows and the shared memory of the device: the
- * fewest partitions whose build rows fit a table of the join.
+ * The exact number of build rows and the device's shared memory determine the plan: the fewest partitions
+ * whose build rows fit a table of the join.
  */
 #include <string.h>
 
 #include "device/hjg_cuda_parts.h"
 
 #define STAGE_BYTES 256			/* of a warp of the join */
-#define MOST_TABLE_ROWS 65520	/* its positions have 16 bits, less one for "none" */
-#define BUCKET_BITS 14			/* of the join with packed keys, ... */
-#define HALVED_BUCKET_BITS 13	/* ... and halved */
-#define HALVED_LEAST_BITS (24 - HALVED_BUCKET_BITS)	/* with fewer more than a byte of a key is left */
+#define MOST_TABLE_ROWS 65520	/* positions have 16 bits, some of which mean "none" */
+#define BUCKET_BITS 14			/* of the join with packed keys */
+#define HALVED_BUCKET_BITS 13	/* of its halved form */
+#define HALVED_LEAST_BITS (24 - HALVED_BUCKET_BITS)	/* with fewer bits, more than a byte of a key is left */
 
-/* Build rows that a partition may have on average: partitions of a hash differ little. */
+/* Compute the build rows that a partition may have on average; hash partitions differ little. */
 static hjg_u64
 average_limit(hjg_u32 build_limit)
 {
@@ -23,8 +23,8 @@ average_limit(hjg_u32 build_limit)
 }
 
 /*
- * Plan the table of the join with packed keys: a whole multiprocessor for each block, or half of one, with half as many
- * buckets: what one block waits for the other does not.
+ * Plan the table of the join with packed keys: a block uses a whole multiprocessor, or half of it with
+ * half as many buckets, so that one block works while the other waits.
  */
 static void
 plan_packed(const HjgCudaDevice *device, bool halved, HjgCudaPartsPlan *plan)
@@ -43,7 +43,7 @@ plan_packed(const HjgCudaDevice *device, bool halved, HjgCudaPartsPlan *plan)
 	plan->join_shared = (unsigned) (fixed - HJG_CUDA_STATIC_SHARED + plan->build_limit * 5);
 }
 
-/* Plan the table with whole keys: two blocks a multiprocessor. */
+/* Plan the table with whole keys: two blocks share a multiprocessor. */
 static void
 plan_whole(const HjgCudaDevice *device, HjgCudaPartsPlan *plan)
 {
@@ -66,7 +66,7 @@ least_bits(hjg_u64 build_rows, hjg_u32 build_limit)
 	return bits;
 }
 
-/* Choose the bits with the packed table for a multiprocessor. */
+/* Choose the bits for a packed table that uses a whole multiprocessor. */
 static int
 packed_bits(const HjgCudaDevice *device, hjg_u64 build_rows, HjgCudaPartsPlan *plan)
 {
@@ -76,13 +76,13 @@ packed_bits(const HjgCudaDevice *device, hjg_u64 build_rows, HjgCudaPartsPlan *p
 	bits = least_bits(build_rows, plan->build_limit);
 	if (bits < HJG_CUDA_ALIGNED_LEAST_BITS)
 		return HJG_CUDA_ALIGNED_LEAST_BITS;
-	/* with half as many rows a table is faster by more than one bit costs, but for the last */
+	/* with half as many rows, a table saves more time than one more bit costs, except for the last bit */
 	if (bits == HJG_CUDA_ALIGNED_LEAST_BITS && build_rows >> bits > average_limit(plan->build_limit) / 2)
 		return bits + 1;
 	return bits;
 }
 
-/* 4-byte keys in one aligned pass. */
+/* Plan 4-byte keys in one aligned pass. */
 static bool
 plan_aligned(const HjgCudaDevice *device, hjg_u64 build_rows, HjgCudaPartsPlan *plan)
 {

@@ -1,13 +1,14 @@
 /*
  * device_cuda_parts_side.c
- *	  Joins by radix partitions: one side partitioned, in one pass or two (cuda_partition.cu, cuda_aligned.cu).
+ *	  Joins by radix partitions: partitions one side, in one pass or two (cuda_partition.cu,
+ *	  cuda_aligned.cu).
  */
 #include <string.h>
 
 #include "device/hjg_cuda_parts.h"
 
 #define ALIGNED_PAD (HJG_K_SECTOR_ROWS - 1)
-#define LINE_ROWS 32			/* keys of a line of the cache */
+#define LINE_ROWS 32			/* keys of a cache line */
 #define COUNT_BLOCK_ROWS 8192	/* fewer rows are not worth a block */
 
 #define KERNEL(kernel_name) {.image = "cuda_partition", .name = kernel_name}
@@ -58,7 +59,7 @@ aligned_shared(int bits)
 	return 8 * (aligned_room[bits - HJG_CUDA_ALIGNED_LEAST_BITS] + (ALIGNED_PAD << bits)) + (10u << bits);
 }
 
-/* Choose a size no larger than there is room for, and such that all multiprocessors end at about the same time. */
+/* Choose a tile size within the room with which all multiprocessors end at about the same time. */
 static hjg_u32
 aligned_tile_rows(const HjgCudaDevice *device, int bits, hjg_u64 nrows)
 {
@@ -121,7 +122,7 @@ tiles_bytes(const HjgCudaPartsPlan *plan, hjg_u64 nrows)
 		(nrows / tile_rows(plan) + 1 + ((size_t) 1 << plan->first_bits)) * sizeof(HjgKTile);
 }
 
-/* Lay the entries of HjgCudaParts from counts on. */
+/* Lay out the entries of HjgCudaParts from counts on. */
 static size_t
 lay_numbers(const HjgCudaPartsPlan *plan, HjgCudaPtr base, HjgCudaParts *parts)
 {
@@ -184,7 +185,7 @@ kernel_side(const HjgCudaSide *side)
 	return (HjgKSide) {.keys = side->keys, .rows = side->rows, .nrows = (hjg_u32) side->nrows};
 }
 
-/* Compute the blocks of HJG_K_LIST_THREADS, one thread for each item. */
+/* Compute the blocks of HJG_K_LIST_THREADS with one thread for each item. */
 static unsigned
 blocks_of(unsigned nitems)
 {

@@ -1,19 +1,20 @@
 /*
  * device_cuda_passes.c
- *	  Build sides that exceed the device's memory: joined in several passes, from the arena.
+ *	  Build sides larger than the device's memory: joined in several passes, from the arena.
  *
- * The build rows are divided into passes that fit the budget. A round takes a range of probe rows and joins it with one pass
- * after the other. Each pass is a join of the driver like any other (device_cuda_build.c), with an admission of its own; the
- * last one of a round is the first of the next. So the device memory is that of one pass, and of the build side only its
- * segments in the arena are kept.
+ * The build rows are divided into passes that fit the budget.  A round takes a range of probe rows and
+ * joins it with one pass after the other.  Each pass is an ordinary join of the driver
+ * (device_cuda_build.c) with its own admission; the last pass of a round is the first of the next.  So one
+ * pass occupies device memory at a time, and only the build side's segments in the arena are kept.
  *
- * A row may have matches in several passes, so the modes are completed here, from the pairs in the result: ALL keeps all of
- * them; SEMI drops pairs of rows that were matched before; LEFT and ANTI add the rows without a match at the end of the round.
- * Where a pass ends before the range, the round ends there, too, and pairs of later rows are dropped.
+ * A row may have matches in several passes, so the modes are completed here, from the pairs in the result:
+ * ALL keeps all pairs; SEMI drops pairs of rows that were matched before; LEFT and ANTI add the rows
+ * without a match at the end of the round.  When a pass ends before the range, the round ends there too,
+ * and pairs of later rows are dropped.
  *
- * A row whose matches do not fit a result, and slices of several matches (HjgCursor), are left to the cpu engine:
- * HJG_ERR_MEMORY, as for anything else that does not fit.  So are joins for which sending the build side again
- * for each batch is predicted to take longer than the cpu engine takes for the batch.
+ * The cpu engine joins a row whose matches do not fit a result, and slices of several matches (HjgCursor):
+ * HJG_ERR_MEMORY, as for everything that does not fit.  It also takes joins for which sending the build
+ * side again for each batch is predicted to take longer than the cpu engine's join of the batch.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,9 @@
 #include "layout/hjg_checksum.h"
 #include "model/hjg_cuda_model.h"
 
-#define LEAST_ROWS 64			/* of a range; below, the cpu engine is better anyway */
+#define LEAST_ROWS 64			/* of a range; below, the cpu engine is better */
 #define MOST_TURNS 1024
-#define BATCH_ROWS 524288.0	/* of the executor, after the first ones */
+#define BATCH_ROWS 524288.0	/* of the executor, after the first few */
 
 struct HjgCudaBuildPasses
 {
@@ -35,12 +36,12 @@ struct HjgCudaBuildPasses
 	int			nsegments;
 	hjg_u64		nrows;
 	hjg_u32		npasses;
-	HjgCudaJoin *current;		/* pass number at, or NULL */
+	HjgCudaJoin *current;		/* the join of pass at, or NULL */
 	hjg_u32		at;
 	bool		backward;		/* of the next round */
-	hjg_u8	   *matched;		/* of the batch's rows: met a match in this round */
+	hjg_u8	   *matched;		/* by row of the batch: has a match in this round */
 	hjg_u64		max_matched;
-	HjgJobStats stats;			/* of passes that are over */
+	HjgJobStats stats;			/* of passes that have ended */
 };
 
 /* ---- which passes ---- */
@@ -56,7 +57,7 @@ passes_that_fit(HjgCudaJoin *join, hjg_u64 nrows)
 	return npasses <= MOST_TURNS && npasses < nrows ? npasses : 0;
 }
 
-/* Is a batch expected to be joined sooner in passes than by the cpu engine? */
+/* True if passes are expected to join a batch faster than the cpu engine. */
 static bool
 is_faster(const HjgCudaJoin *join, hjg_u64 nrows, hjg_u32 npasses)
 {
@@ -124,7 +125,7 @@ end_pass(HjgCudaBuildPasses *passes)
 	passes->current = NULL;
 }
 
-/* Cut out the segments of a pass, in memory that the caller frees; NULL when there is none. */
+/* Cut the segments of a pass, in memory that the caller frees; NULL without memory. */
 static HjgSegment *
 cut_segments(const HjgCudaBuildPasses *passes, hjg_u32 pass, int *nsegments)
 {
@@ -168,7 +169,7 @@ begin_pass(HjgCudaBuildPasses *passes, hjg_u32 pass)
 		passes->current->device = passes->device;
 		passes->current->env = passes->env;
 		passes->current->spec = passes->spec;
-		/* pairs are moved below, so there must be no columns beside them */
+		/* pairs are moved below, so they must not have columns */
 		passes->current->spec.payload = (HjgPayloadBytes) {{0}};
 		passes->current->spec.mode = passes->spec.mode == HJG_MATCH_ALL || passes->spec.mode == HJG_MATCH_LEFT ?
 			HJG_MATCH_ALL : HJG_MATCH_SEMI;
@@ -214,8 +215,8 @@ drop_behind(HjgResult *result, hjg_u64 end)
 }
 
 /*
- * Mark the rows of the pairs from place first on.  With one_each, pairs of rows that were marked before are
- * dropped.  False for a row that is none of the range.
+ * Mark the rows of the pairs from position first on.  With one_each, drop pairs of rows that were already
+ * marked.  False for a row outside the range.
  */
 static bool
 mark_rows(HjgCudaBuildPasses *passes, HjgResult *result, hjg_u64 first, bool one_each, hjg_u64 row, hjg_u64 end)
@@ -238,7 +239,7 @@ mark_rows(HjgCudaBuildPasses *passes, HjgResult *result, hjg_u64 first, bool one
 	return true;
 }
 
-/* Add rows of the range without a match; false when they do not fit. */
+/* Append the rows of the range without a match; false when they do not fit. */
 static bool
 add_lonely(const HjgCudaBuildPasses *passes, HjgResult *result, hjg_u64 capacity, hjg_u64 row, hjg_u64 end)
 {
@@ -261,13 +262,13 @@ typedef struct PassRound
 	const HjgSegment *segments;
 	int			nsegments;
 	hjg_u64		row;
-	hjg_u64		end;			/* of the range; less where a pass ended before it */
+	hjg_u64		end;			/* of the range; less if a pass ended early */
 	hjg_u32		most;			/* HjgCursor, 0 or 1 */
 	HjgResult  *result;
 	hjg_u64		capacity;
 } PassRound;
 
-/* Join one pass of the round.  *fits is false when no row of the range fits the result. */
+/* Join one pass of the round. *fits is false when the result has no room for any row of the range. */
 static HjgStatus
 join_pass(HjgCudaBuildPasses *passes, PassRound *round, hjg_u32 pass, bool *fits)
 {
@@ -345,7 +346,7 @@ hjg_cuda_passes_probe(HjgCudaBuildPasses *passes, const HjgSegment *segments, in
 		passes->matched = matched;
 		passes->max_matched = nrows;
 	}
-	/* when every row has one match, there is always room for more */
+	/* leave room, for rows that have more than one match */
 	if (n > capacity - capacity / 16)
 		n = capacity - capacity / 16;
 	while (status == HJG_OK && !fits)

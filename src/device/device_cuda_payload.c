@@ -1,23 +1,28 @@
 /*
  * device_cuda_payload.c
- *	  Early materialisation: payload columns come with the keys, and leave beside the pairs.
+ *	  Early materialisation: payload columns are sent with the keys, and returned with the pairs.
  *
- * Paper 003 (figures 9 and 10) fetches columns by row number after the join, wherever they lie.  Here columns are either sent
- * with the keys and gathered on the device, or gathered where the pairs are read (HjgPayloadBytes).
+ * Paper 003 (figures 9 and 10) fetches columns by row number after the join, wherever they lie.  Here
+ * columns are either sent with the keys and gathered on the device, or gathered where the pairs are read
+ * (HjgPayloadBytes).
  *
- * Build columns lie in device memory by row number, as long as the join; holes in the row numbers are holes there.  Probe
- * columns are copied with the chunks of keys, into buffers of the same number. The columns of a chunk's pairs are gathered on
- * the stream that wrote the pairs, into a buffer that is copied out by the same stream as the pairs.
+ * Build columns lie in device memory by row number, as long as the join; missing row numbers leave holes.
+ * Probe columns are copied with the chunks of keys, into buffers with the same number.  The columns of a
+ * chunk's pairs are gathered on the stream that wrote the pairs, into a buffer that is copied out by the
+ * same stream as the pairs.
  *
- * The sides that are gathered are chosen when a join is built, and for each round. Not gathered are a side with a segment
- * without columns, a side for which the budget has no room, and joins in several passes (device_cuda_passes.c), which move
- * pairs in the result.
+ * The gathered sides are chosen when a join is built, and again for each round.  Not gathered are: a side
+ * with a segment without columns, a side for which the budget has no room, and joins in several passes
+ * (device_cuda_passes.c), which move pairs in the result.
  */
 #include "device/hjg_cuda_join.h"
 
 #define IMAGE "cuda_gather"
 
-/* Row numbers of a build side that many processes filled have holes, each up to a slab's rows; they may take so much. */
+/*
+ * Most bytes of holes: row numbers of a build side that many processes filled have holes, each up to a
+ * slab's rows.
+ */
 #define MOST_HOLE_BYTES ((hjg_u64) 256 * 1024 * 1024)
 
 #define BLOCKS_A_PROCESSOR 8

@@ -1,10 +1,10 @@
 /*
  * device_cuda_probe.c
- *	  The driver "cuda": which of the ways to probe gives what a round asks for (HjgCursor).
+ *	  The driver "cuda": chooses the method that gives what a round asks for (HjgCursor).
  */
 #include "device/hjg_cuda_join.h"
 
-/* Has no probe row more than one match? */
+/* True if no probe row has more than one match. */
 static bool
 is_unique(const HjgCudaJoin *join)
 {
@@ -15,7 +15,7 @@ HjgStatus
 hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows, HjgCursor *at,
 					HjgResult *result)
 {
-	/* one match of each row, any one: that is a mode, but of a table that was not made for it */
+	/* one match of each row, any one, is mode SEMI, unless the table was made for another mode */
 	const HjgMatchMode mode = at->most == 1 ? HJG_MATCH_SEMI : join->spec.mode;
 	const bool	single = mode == HJG_MATCH_SEMI || mode == HJG_MATCH_ANTI || is_unique(join);
 	HjgStatus	status = hjg_cuda_alloc_chunks(join);
@@ -28,7 +28,7 @@ hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 		status = HJG_ERR_INPUT;
 	else if (single && at->skip > 0)
 	{
-		/* all that the row has, or all that any row has, was there before */
+		/* the earlier slice had all matches of the row, or of every row */
 		at->row = at->most > 0 ? (hjg_u32) nrows : at->row + 1;
 		at->skip = 0;
 		return HJG_OK;

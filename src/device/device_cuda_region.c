@@ -1,20 +1,18 @@
 /*
  * device_cuda_region.c
- *	  The arena as pinned memory: registered in regions, not by join.
+ *	  The arena as pinned memory, registered in regions instead of by join.
  *
- * A copy from or to registered memory runs at the speed of the bus, any other at
- * a fifth of it.  Registering takes about 35 ms a GiB and gives untouched pages
- * memory, so a region is registered when a join first copies from or to it, and
- * stays so until no join has copied for a while.
+ * A copy from or to registered memory runs at the speed of the bus, any other at a fifth of it.
+ * Registering takes about 35 ms a GiB and allocates untouched pages, so a region is registered when a join
+ * first copies from or to it, and stays so until no join has copied for a while.
  *
- * The driver pins the pages that it finds.  If a server process gave the memory of a
- * slab back to the system meanwhile, the device would go on reading and writing
- * the old pages; so registered slabs are marked, and not trimmed (HjgSlab).  When
- * this process ends, the supervisor clears its marks; when a lease finds no memory because
- * of them, all are taken back when no operation copies.
+ * The driver pins the pages that it finds.  If a server process returned a slab's memory to the system,
+ * the device would go on reading and writing the old pages.  So registered slabs are marked, and marked
+ * slabs are not trimmed (HjgSlab).  When this process ends, the supervisor clears its marks.  When a lease
+ * finds no memory because of them, all regions are unregistered as soon as no operation copies.
  *
- * Inputs are mapped for reading only, which the driver has to be told.  One that cannot
- * register such memory copies from it all the same, only slower.
+ * Inputs are mapped read-only, which the driver must be told.  A driver that cannot register such memory
+ * still copies from it, only slower.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -25,7 +23,7 @@
 #define REGION_BYTES ((size_t) REGION_SLABS * HJG_SLAB_BYTES)
 #define RETRY_NS 1000000000ull	/* after a region could not be registered */
 
-/* Bytes of a build side that are queued before the job's cancellation is looked at. */
+/* Bytes of a build side that are queued before the job's cancellation is checked. */
 #define COPY_STEP_BYTES ((size_t) 128 * 1024 * 1024)
 
 typedef struct Region
@@ -35,7 +33,7 @@ typedef struct Region
 	hjg_u32		nslabs;
 	unsigned	flags;
 	hjg_u32		pinned;
-	hjg_u64		retry_ns;		/* not before then */
+	hjg_u64		retry_ns;		/* earliest time of the next attempt */
 } Region;
 
 static pthread_rwlock_t use = PTHREAD_RWLOCK_INITIALIZER;	/* shared: operations, exclusive: unregistering */
@@ -43,7 +41,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* registering */
 static const HjgArenaView *view;
 static Region *regions;
 static hjg_u32 nregions;		/* of inputs, then as many of results */
-static hjg_u32 memory_wanted;	/* in the arena when regions were last taken back for it */
+static hjg_u32 memory_wanted;	/* in the arena, when regions were last unregistered for it */
 static hjg_u64 last_use_ns;
 
 void
@@ -74,7 +72,7 @@ hjg_cuda_region_open(const HjgArenaView *with)
 	memory_wanted = with == NULL ? 0 : __atomic_load_n(&with->control->memory_wanted, __ATOMIC_RELAXED);
 }
 
-/* NULL where a pointer is not into a slab. */
+/* Find the region of a pointer; NULL if it is in no slab. */
 static Region *
 region_of(const char *ptr)
 {
@@ -94,7 +92,7 @@ unhold_slabs(const Region *region, hjg_u32 nslabs)
 		__atomic_store_n(&view->holds[region->first + i], 0, __ATOMIC_SEQ_CST);
 }
 
-/* Keep the memory; false when it is just being given back. */
+/* Mark the region's slabs as held; false when a slab's memory is being removed. */
 static bool
 hold_slabs(const Region *region)
 {

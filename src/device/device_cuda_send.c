@@ -1,10 +1,11 @@
 /*
  * device_cuda_send.c
- *	  Copying a chunk's pairs and columns to the result, after their checksum is computed in the device's memory.
+ *	  Copies a chunk's pairs and columns to the result, after computing their checksum in the device's
+ *	  memory.
  *
- * The reader of a result computes the checksum again. It is computed here from memory that only this join's kernels write to.
- * Other threads of the process write to pages of the arena, too, and a checksum that the host computed there would not detect a
- * stray store that came before it.
+ * The reader of a result computes the checksum again.  Here it is computed from memory that only this
+ * join's kernels write.  Other threads of the process can write to pages of the arena, so a checksum
+ * computed there by the host would not detect an earlier stray store.
  */
 #include <stddef.h>
 
@@ -64,7 +65,7 @@ sum_all(HjgCudaJoin *join, HjgCudaStream *stream, int buffer, const HjgResult *r
 	return status;
 }
 
-/* Copy n pairs and their columns, from number done of the buffer on, to number at of a page. */
+/* Copy n pairs and their columns, from position done of the buffer to position at of a page. */
 static HjgStatus
 copy_to_page(HjgCudaJoin *join, HjgCudaStream *stream, int buffer, hjg_u64 done, HjgPair *page, hjg_u64 at, hjg_u64 n)
 {
@@ -109,7 +110,7 @@ hjg_cuda_send_end(HjgCudaJoin *join, HjgResult *result)
 	const hjg_u64 *sums;
 	HjgStatus	status;
 
-	/* a round without rows may have come before the buffers were made */
+	/* a round without rows may precede the allocation of buffers */
 	if (!result->sum || result->npairs == 0)
 		return HJG_OK;
 	sums = join->streams->header->sums;

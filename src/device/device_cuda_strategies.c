@@ -1,6 +1,6 @@
 /*
  * device_cuda_strategies.c
- *	  The resident joins by number, and building the table of one.
+ *	  The resident joins by number, and the building of their tables.
  */
 #include "device/hjg_cuda.h"
 

@@ -2,11 +2,10 @@
  * device_cuda_stream.c
  *	  One stream: copies, launches, and waiting for them.
  *
- * Waiting is polling an event, so that the job's cancellation is noticed and the
- * beater sees progress.  A queue that does not drain within STALL_MS is no longer
- * called progress: env is polled no more, the sign of life stops, and the supervisor
- * ends the process after hjoin_gpu.device_timeout.  Where there is no supervisor the process
- * ends itself after GIVE_UP_MS.
+ * Waiting polls an event, so that the job's cancellation is noticed and the beater sees progress.  A queue
+ * that does not drain within STALL_MS no longer counts as progress: env is not polled any more, the
+ * heartbeat stops, and the supervisor ends the process after hjoin_gpu.device_timeout.  Without a
+ * supervisor the process ends itself after GIVE_UP_MS.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,14 +13,14 @@
 
 #include "device/hjg_cuda.h"
 
-#define SPIN_NS 40000			/* poll without a pause so long */
+#define SPIN_NS 40000			/* polls without a pause at first */
 #define PAUSE_NS 20000
 #define STALL_MS 2000
 #define GIVE_UP_MS 60000
 
 /* ---- errors ---- */
 
-/* After these the context works on; of any other one that is not known. */
+/* True if the context still works after this error; unknown for all other errors. */
 static bool
 is_harmless(HjgCudaResult result)
 {
@@ -248,7 +247,7 @@ hjg_cuda_zero(HjgCudaStream *stream, HjgCudaPtr ptr, size_t bytes)
 	return HJG_OK;
 }
 
-/* Without a free mark the time goes to the phase before. */
+/* Mark the start of a phase; without a free mark the time goes to the previous phase. */
 HjgStatus
 hjg_cuda_mark(HjgCudaStream *stream, HjgCudaPhase phase)
 {
@@ -317,13 +316,13 @@ add_marks(HjgCudaStream *stream)
 		float		ms = 0;
 
 		TRY(stream, event_elapsed(&ms, stream->marks[i - 1], stream->marks[i]));
-		/* read by whoever asks for the times of the join */
+		/* other threads read it for statistics */
 		__atomic_fetch_add(&stream->phase_ns[stream->mark_phase[i - 1]], (hjg_u64) ((double) ms * 1e6), __ATOMIC_RELAXED);
 	}
 	return HJG_OK;
 }
 
-/* Without this answer nobody knows when the device leaves the job's memory alone: no error is harmless. */
+/* Exit after any error: without this answer it is unknown when the device stops using the job's memory. */
 static void
 must_succeed(HjgCudaStream *stream, HjgCudaResult result, const char *what)
 {

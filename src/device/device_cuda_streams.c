@@ -1,6 +1,6 @@
 /*
  * device_cuda_streams.c
- *	  The sets of streams that joins work with.
+ *	  The sets of streams that joins use.
  */
 #include <pthread.h>
 #include <stdlib.h>

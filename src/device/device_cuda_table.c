@@ -1,10 +1,11 @@
 /*
  * device_cuda_table.c
- *	  Resident joins without partitions (cuda_table.cu): "table", open addressing, for build sides whose table stays
- *	  in the L2 cache; "direct", an array by key for dense keys.
+ *	  Resident joins without partitions (cuda_table.cu): "table", open addressing, for build sides whose
+ *	  table stays in the L2 cache; "direct", an array by key for dense keys.
  *
- * Both take build sides without repeated keys.  Filling notices a repeated key and build()
- * then says no, unless the mode is SEMI or ANTI, where it does not matter; "table" says no as well where keys were chosen to collide.
+ * Both take build sides without repeated keys.  Filling notices a repeated key, and build() then refuses,
+ * unless the mode is SEMI or ANTI, where it does not matter.  "table" also refuses keys that were chosen
+ * to collide.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #define THREADS 256
 #define SECTOR_SLOTS 4
 #define LOAD_PERCENT 60			/* fastest on an H100, with 2M and with 1M build rows */
-#define DENSE_FACTOR 4			/* slots a row that a dense key range may have */
+#define DENSE_FACTOR 4			/* most slots a row for a range of dense keys */
 #define DENSE_EXTRA 1024
 
 #define WIDTHS 3
@@ -86,7 +87,7 @@ kernel_output(const HjgCudaOutput *output)
 	};
 }
 
-/* Compute the blocks that fit the device, or fewer for few rows. */
+/* Launch as many blocks as fit the device, or fewer for few rows. */
 static HjgStatus
 launch_rows(HjgCudaStream *stream, HjgCudaKernel *kernel, hjg_u64 nrows, void *args)
 {
@@ -150,7 +151,7 @@ begin_table(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide 
 	return HJG_OK;
 }
 
-/* Finish a table that has every key once and with room; free any other. */
+/* Keep a table that has every key once and with room; free any other. */
 static HjgStatus
 end_table(HjgCudaStream *stream, SlotTable *table, HjgStatus status, void **result)
 {

@@ -2,10 +2,10 @@
  * device_cuda_window.c
  *	  Probing in canonical order with bounded output.
  *
- * As in the cpu engine (engine_ordered.c): the pairs of a window of rows are counted
- * and summed, the room left in the result cuts the window, and the pairs up
- * to the cut are written, threads having pairs and not rows.  Nothing is kept between
- * rounds.  Of a slice (HjgCursor.most) each row has its part of the matches, and no row is cut.
+ * As in the cpu engine (engine_ordered.c): the pairs of a window of rows are counted and summed, the room
+ * left in the result cuts the window, and the pairs up to the cut are written, divided among threads by
+ * pairs instead of rows.  Nothing is kept between rounds.  In a slice (HjgCursor.most) each row has its
+ * part of the matches, and no row is cut.
  */
 #include "device/hjg_cuda_join.h"
 
@@ -21,11 +21,11 @@ typedef struct ResultWindow
 	HjgResult  *result;
 	hjg_u64		row;			/* of the batch */
 	hjg_u64		nrows;
-	hjg_u64		skip;			/* of the first row's pairs, those of earlier rounds */
+	hjg_u64		skip;			/* pairs of the first row that earlier rounds wrote */
 	HjgCsrSlice slice;
 } ResultWindow;
 
-/* Count the pairs of the window and cut it; the cut is in the header when this returns. */
+/* Count the pairs of the window and cut it; the cut is in the header on return. */
 static HjgStatus
 count_window(ResultWindow *window, const HjgSegment *segments, int nsegments)
 {
@@ -59,7 +59,7 @@ count_window(ResultWindow *window, const HjgSegment *segments, int nsegments)
 	return status == HJG_OK ? hjg_cuda_wait(stream) : status;
 }
 
-/* Check the device's answer, like everything else that is not ours. */
+/* Check the device's answer, which is not trusted. */
 static bool
 is_cut_sound(const ResultWindow *window, const HjgCsrCut *cut, hjg_u64 room)
 {
@@ -67,7 +67,7 @@ is_cut_sound(const ResultWindow *window, const HjgCsrCut *cut, hjg_u64 room)
 		cut->row <= window->nrows && (cut->row < window->nrows) == (cut->end < cut->total);
 }
 
-/* Write the pairs of the cut, a buffer at a time, while the one before is copied out. */
+/* Write the pairs of the cut, one buffer at a time, while the previous one is copied out. */
 static HjgStatus
 write_window(ResultWindow *window, const HjgCsrCut *cut)
 {
@@ -84,7 +84,7 @@ write_window(ResultWindow *window, const HjgCsrCut *cut)
 		HjgCudaPtr	pairs = join->pairs[buffer];
 		hjg_u64		n = cut->end - begin < join->chunk_rows ? cut->end - begin : join->chunk_rows;
 
-		/* waiting for the buffer keeps the queue short, and cancels are noticed */
+		/* waiting for the buffer keeps the queue short, and notices cancellation */
 		status = hjg_cuda_wait(out);
 		if (status == HJG_OK)
 			status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);

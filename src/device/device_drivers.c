@@ -2,11 +2,10 @@
  * device_drivers.c
  *	  The table of drivers, and the watcher.
  *
- * A new driver is one more HjgDriver in the table; it loads its libraries in
- * list() with dlopen and says in HjgDeviceInfo.reason why a device that it
- * found cannot be used.  Starting a driver may take seconds, and a device may
- * appear at any time; so a thread of its own, the watcher, lists such drivers again and
- * again, while the process serves with what it has.
+ * A new driver is one more HjgDriver in the table.  It loads its libraries in list() with dlopen, and
+ * HjgDeviceInfo.reason says why a device that it found cannot be used.  Starting a driver may take
+ * seconds, and a device may appear at any time.  So a separate thread, the watcher, lists such drivers
+ * repeatedly, while the process serves with the devices that it has.
  */
 #include <pthread.h>
 #include <string.h>
@@ -29,8 +28,8 @@ static const HjgDriver *const drivers[] = {
 /* ---- the table of devices ---- */
 
 /*
- * The devices as the drivers listed them.  The arena shows a copy, where a driver that has gone wild may write: one changed word there would
- * take a device away from everybody, so the copy is put in order again and again.
+ * The devices as the drivers listed them.  The arena has a copy, to which a wild driver may write: one
+ * changed word there would take a device away from all users, so the copy is restored repeatedly.
  */
 static HjgDeviceInfo listed[HJG_MAX_DEVICES];
 
@@ -48,7 +47,7 @@ list_driver(const HjgDriver *driver, HjgDeviceInfo *infos)
 	}
 }
 
-/* Readers look at the state first, and at texts as what may change under them. */
+/* Copy the list to the arena.  Readers check the state first, and treat texts as changing. */
 static void
 publish_devices(HjgDeviceInfo *entries)
 {
@@ -102,7 +101,7 @@ static bool watching;
 static void *
 watch_main(void *arg)
 {
-	hjg_u64		list_ns = 0;	/* when to list again */
+	hjg_u64		list_ns = 0;	/* time of the next listing */
 
 	pthread_mutex_lock(&watch_lock);
 	while (!watch_stop)

@@ -1,12 +1,12 @@
 /*
  * device_fault.c
- *	  Faults on request of the environment, in the program for tests (build/hjoin_gpu_device_faults).
+ *	  Injected faults, set by the environment, in the program for tests (build/hjoin_gpu_device_faults).
  *
- * The program that is installed is built without HJG_FAULTS: it looks at no variable for faults.
+ * The installed program is built without HJG_FAULTS and reads no variable for faults.
  *
- * HJG_FAULT is a comma-separated list of what:phase[:argument].  The argument of a fault
- * that happens once is the number of the operation of that phase, from 1, in
- * this process; that of "slow" is a time, and all operations are slow.
+ * HJG_FAULT is a comma-separated list of what:phase[:argument].  The argument of a fault that happens once
+ * is the number of the operation of that phase, from 1, in this process; that of "slow" is a time, and all
+ * operations are slow.
  */
 #include <signal.h>
 #include <stdio.h>

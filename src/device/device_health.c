@@ -2,17 +2,16 @@
  * device_health.c
  *	  Failures of devices, remembered beyond the process that met them.
  *
- * A driver's error that makes its context unusable ends the device process, so
- * the memory of it lies in the device half.  An entry also says how many
- * operations run on the device: found above zero by a new process, they mean that
- * the last one died in the driver, or was killed because it no longer came back.
- * A SIGKILL from elsewhere cannot be told from that and counts as one failure, too, which alone does not make a device rest.
- * But a process that was told to end has not failed: it says so itself (hjg_health_excuse()), or, where it
- * ended with its supervisor, the next supervisor does; with the server the arena ends, too.
+ * A driver's error that makes its context unusable ends the device process, so its memory lies in the
+ * device half.  An entry also counts the operations that run on the device: if a new process finds it
+ * above zero, the previous one died in the driver, or was killed because it hung.  A SIGKILL from
+ * elsewhere looks the same and counts as one failure too, which alone does not make a device rest.  A
+ * process that was told to end has not failed: it notes so itself (hjg_health_excuse()), or the next
+ * supervisor does if the process ended with its supervisor.  When the server ends, so does the arena.
  *
- * After FAILURES_ALLOWED failures with less than CALM_NS between them a device is
- * left alone, for a time that doubles with every further failure.  Joins that ask
- * for it fall back meanwhile, and hjoin_gpu_devices says why.
+ * After FAILURES_ALLOWED failures with less than CALM_NS between them a device rests, for a time that
+ * doubles with every further failure.  Joins that ask for it fall back meanwhile, and hjoin_gpu_devices
+ * says why.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -27,13 +26,13 @@
 #define FIRST_REST_NS (30 * 1000000000ull)
 #define LONGEST_REST_NS (3600 * 1000000000ull)
 
-#define EXIT_DEVICE 4			/* beside those of device_main.c */
+#define EXIT_DEVICE 4			/* adds to those of device_main.c */
 
 static HjgDeviceHealth own_table[HJG_MAX_DEVICES];	/* of a tool without an arena */
 static HjgDeviceHealth *table = own_table;
 static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;	/* runners make entries */
 
-/* Find the device's entry, which is made when there is none; NULL when the table is full. */
+/* Find or make the device's entry; NULL when the table is full. */
 static HjgDeviceHealth *
 entry_of(const char *device)
 {
@@ -71,7 +70,10 @@ note_failure(HjgDeviceHealth *entry, const char *text, hjg_u32 least_failures)
 	__atomic_store_n(&entry->rest_until_ns, now + rest, __ATOMIC_SEQ_CST);
 }
 
-/* Compute how long the device is to be left alone still, in ns; what no rest can be was not written by note(). */
+/*
+ * Compute how long the device must still rest, in ns; 0 for a time too long to be written by
+ * note_failure().
+ */
 static hjg_u64
 rest_of(const HjgDeviceHealth *entry)
 {
@@ -97,7 +99,7 @@ hjg_health_open(HjgDeviceBlock *block)
 void
 hjg_health_excuse(void)
 {
-	/* a bit beside the count, which other threads go on changing */
+	/* sets a bit beside the count, which other threads still change */
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 		__atomic_fetch_or(&table[i].in_use, HJG_HEALTH_EXCUSED, __ATOMIC_SEQ_CST);
 }
@@ -145,7 +147,7 @@ void
 hjg_health_fatal(const char *device, const char *text)
 {
 	hjg_health_note(device, text);
-	/* noted: the next process must not count it again, nor other devices for it */
+	/* the failure is noted: the next process must not count it again, nor other devices */
 	hjg_health_excuse();
 	_exit(EXIT_DEVICE);
 }

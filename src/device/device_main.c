@@ -29,7 +29,7 @@
 #define EXIT_USAGE 2
 #define EXIT_ARENA 3
 
-#define LOOK_MS 30000			/* for GPUs that were not there before */
+#define LOOK_MS 30000			/* between searches for new GPUs */
 
 static void
 print_usage(void)
@@ -55,9 +55,8 @@ print_usage(void)
 }
 
 /*
- * Take a lock on the device half that the system drops when the last thread of this process
- * is gone: no two processes serve one arena, and a new supervisor can tell whether
- * an old process still lives.  Where /proc is missing the lock is done without.
+ * Lock the device half until the last thread of this process is gone: no two processes serve one arena,
+ * and a new supervisor can tell whether an old process still lives.  Without /proc there is no lock.
  */
 static bool
 lock_arena(int device_fd)
@@ -70,7 +69,7 @@ lock_arena(int device_fd)
 	return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* Under memory pressure this process goes before the server's. */
+/* Make the system end this process before the server's when memory is short. */
 static void
 offer_to_oom_killer(void)
 {
@@ -82,7 +81,7 @@ offer_to_oom_killer(void)
 	close(fd);
 }
 
-/* Drivers compile at run time: what they keep, and what their compilers leave behind, is below this directory. */
+/* Set the directory below which drivers and their compilers keep files, because they compile at run time. */
 static void
 set_cache_dir(const char *path)
 {
@@ -94,7 +93,10 @@ set_cache_dir(const char *path)
 		setenv(variables[i], path, 1);
 }
 
-/* Remove the temporary files that PoCL leaves when its process does not come to an end of its own, which this one never does. */
+/*
+ * Remove the temporary files that PoCL leaves when its process does not exit normally, which this one
+ * never does.
+ */
 static void
 clear_cache_dir(const char *path)
 {
@@ -155,7 +157,7 @@ serve_arena(int server_fd, int device_fd, HjgServe *serve, const char *data_dir,
 			fprintf(stderr, "hjoin_gpu_device: a GPU has appeared; the next process may open it\n");
 			_exit(0);
 		}
-		/* the joins of clients are lost either way: do not wait for threads */
+		/* the joins of clients are lost anyway: do not wait for threads */
 		if (fds[1].revents != 0)
 		{
 			hjg_health_excuse();
@@ -299,7 +301,7 @@ main(int argc, char **argv)
 	}
 	if (!hjg_engine_draw_seed())
 		return 1;
-	/* the parent may have died before it could ask for our end */
+	/* the parent may have died before this call */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || (parent != 0 && getppid() != parent))
 		return 1;
 	serve.epoch = (hjg_u32) epoch;

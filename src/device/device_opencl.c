@@ -1,14 +1,15 @@
 /*
  * device_opencl.c
- *	  The driver of OpenCL devices: joins of the coupled engine, over memory that the device shares
- *	  with the processor, or over copies.
+ *	  The driver of OpenCL devices: joins of the coupled engine, over memory that the device shares with
+ *	  the processor, or over copies.
  *
- * Unit costs of the steps are measured when the first join asks that is large enough to care
- * (device_opencl_aside.c); joins that come meanwhile, and small ones, divide every step in halves.  A device that is expected to beat the cpu engine, by what hjoin_gpu_calibrate() has measured, is
- * measured ahead of joins, soon after the process has started: the planner takes it by itself only where nobody waits for that.
+ * The first join that is large enough measures the unit costs of the steps (device_opencl_aside.c);
+ * earlier and smaller joins halve every step.  A device that hjoin_gpu_calibrate() found faster than the
+ * cpu engine is measured soon after the process has started, before any join: the planner chooses it only
+ * if no join must wait for that.
  *
- * Failures are remembered as the cuda driver's are (device_health.c): a device whose driver
- * fails, crashes or does not come back again and again is left alone for a while.
+ * Failures are remembered as the cuda driver's are (device_health.c): a device whose driver repeatedly
+ * fails, crashes or hangs rests for a while.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include "device/hjg_opencl.h"
 #include "model/hjg_model.h"
 
-/* Within so long the view tells that a device is left alone; and a device that is measured is looked after so often. */
+/* Intervals after which the view shows that a device rests, and in which a measurement is checked. */
 #define WATCH_MS 5000
 #define MEASURE_MS 1000
 
@@ -42,7 +43,7 @@ opencl_list(HjgDeviceInfo *devices, int room)
 	return n < room ? n : room;
 }
 
-static const HjgControl *control;	/* has the calibration; NULL: there is none */
+static const HjgControl *control;	/* has the calibration; NULL: none */
 
 void
 hjg_cl_costs_open(const HjgControl *with)
@@ -50,7 +51,10 @@ hjg_cl_costs_open(const HjgControl *with)
 	control = with;
 }
 
-/* Does calibration say that the device is faster than the cpu engine, for one of the joins that it was measured by at least? */
+/*
+ * True if the calibration says that the device is clearly faster than the cpu engine for at least one
+ * measured size.
+ */
 static bool
 is_worth_measuring(int number, const HjgDeviceInfo *info)
 {
@@ -90,7 +94,7 @@ typedef struct ClJoin
 	HjgCoupledStrategy strategy;
 } ClJoin;
 
-/* Also of a join that was begun only. */
+/* Free a join, complete or not. */
 static void
 free_join(ClJoin *join)
 {

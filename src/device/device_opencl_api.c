@@ -1,7 +1,7 @@
 /*
  * device_opencl_api.c
- *	  The OpenCL loader: opening it, guarding the process's signals against it,
- *	  and the facts of devices.
+ *	  The OpenCL loader: opens it, protects the process's signals from it, and reads the facts of
+ *	  devices.
  */
 #define _GNU_SOURCE
 
@@ -45,10 +45,7 @@ load_functions(void)
 	return true;
 }
 
-/*
- * Make the first call of OpenCL, the one in which ICDs install signal handlers:
- * put back what was there.
- */
+/* Make the first OpenCL call, in which ICDs install signal handlers, and restore the old handlers. */
 static void
 first_call(void)
 {
@@ -101,7 +98,7 @@ hjg_cl_api(char *reason, size_t room)
 	return good ? &table : NULL;
 }
 
-/* Name the errors that a join can meet by name, others by number. */
+/* Name the errors that a join can meet; others get their number. */
 const char *
 hjg_cl_error_text(cl_int error)
 {
@@ -156,13 +153,13 @@ hjg_cl_find(const HjgClApi *api, hjg_u32 platform, hjg_u32 device, cl_device_id 
 	return CL_SUCCESS;
 }
 
-/* Ask for a number of a device; 0 where the device does not know the question. */
+/* Read a number of a device; 0 if the device does not know it. */
 static hjg_u64
 number_of(const HjgClApi *api, cl_device_id id, cl_device_info what, size_t bytes)
 {
 	hjg_u64		value = 0;
 
-	/* all of them are of 4 or 8 bytes, and the machine is little-endian */
+	/* all values have 4 or 8 bytes, and the machine is little-endian */
 	if (bytes > sizeof(value) || api->device_info(id, what, bytes, &value, NULL) != CL_SUCCESS)
 		return 0;
 	return value;
@@ -195,7 +192,7 @@ divides_by_counts(const HjgClApi *api, cl_device_id id)
 	return false;
 }
 
-/* Facts, and what users see of them in one line. */
+/* Read the facts, and describe them to users in one line. */
 void
 hjg_cl_facts(const HjgClApi *api, cl_device_id id, HjgClFacts *facts, HjgDeviceInfo *info)
 {

@@ -1,13 +1,16 @@
 /*
  * device_opencl_aside.c
- *	  Work that is done once for an OpenCL device and a key width, in a thread aside from joins: opening it, and measuring its steps.
+ *	  Tasks done once for an OpenCL device and a key width, in a thread aside from joins: opening the
+ *	  device, and measuring its steps.
  *
- * Drivers compile programs when a device is opened, and kernels at their first launch, which may take seconds, while a join
- * must keep its heartbeat and notice cancellation. So a thread opens the device and runs a small join (warmed), or the joins
- * that measure unit costs, and the join that needs it polls until it has ended. Measurements ahead of joins are not waited for.
+ * Drivers compile programs when a device is opened, and kernels at their first launch.  That may take
+ * seconds, while a join must keep its heartbeat and notice cancellation.  So a thread opens the device and
+ * runs a small join, or runs the joins that measure unit costs, and the join that needs the result polls
+ * until the thread has ended.  No join waits for measurements made ahead.
  *
- * While such a thread is in the driver the device counts as used (device_health.c): if the process dies there, that counts as a
- * failure of the device, even without a join; if it is told to end, or ends with the server or its supervisor, it does not.
+ * While such a thread is in the driver, the device counts as used (device_health.c): if the process dies
+ * there, that is a failure of the device, even without a join; if it is told to end, or ends with the
+ * server or its supervisor, it is not.
  */
 #define _GNU_SOURCE
 
@@ -19,15 +22,18 @@
 
 #include "device/hjg_opencl.h"
 
-/* A driver that is not done with that after so long will not be waited for. */
+/* Longest wait for a driver's task. */
 #define ASIDE_LIMIT_MS 60000
 #define ASIDE_PAUSE_NS 1000000
 #define WARM_ROWS 4096
 
-/* Time of a calibration on a quiet machine; a join waits for it, and a machine that is busy is not measured better by more of it. */
+/*
+ * Time of a calibration on a quiet machine, for which a join waits; more time does not improve it on a
+ * busy one.
+ */
 #define CALIBRATION_NS UINT64_C(4000000000)
 
-/* Work that is done once for a device and a key width, or again after it failed. */
+/* State of a task, which runs once for a device and a key width, and again after it failed. */
 typedef enum AsideState
 {
 	ASIDE_IDLE,
@@ -38,14 +44,14 @@ typedef enum AsideState
 
 typedef struct Aside
 {
-	int			state;			/* AsideState; the thread that runs it writes the rest before it ends */
+	int			state;			/* AsideState; its thread writes the other members before it ends */
 	int			number;			/* of the device */
 	int			key_width;
 	HjgPipeline pipeline;		/* of the join that asked */
 	hjg_u64		started_ns;
 	char		reason[128];	/* of the failure */
 	HjgStepCosts costs;			/* measured */
-	HjgSeriesMemos memos;		/* what joins found under them */
+	HjgSeriesMemos memos;		/* results of joins under these costs */
 } Aside;
 
 static pthread_mutex_t aside_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -67,8 +73,8 @@ aside_free(void *arg, void *ptr, size_t bytes)
 static const HjgEnv aside_env = {.alloc = aside_alloc, .free = aside_free};
 
 /*
- * Small joins, half of each step on the device.  The kernel that unpacks as well takes longest to compile, and is left
- * to the joins that want it.
+ * Run small joins with half of each step on the device.  The kernel that also unpacks takes longest to
+ * compile, and is left to the joins that want it.
  */
 static HjgStatus
 warm_up(const HjgRunner *runner, const HjgCoupledConfig *with, int key_width)
@@ -103,7 +109,7 @@ warm_up(const HjgRunner *runner, const HjgCoupledConfig *with, int key_width)
 	return status;
 }
 
-/* See to it that a device that could not be opened is not opened again by each join. */
+/* Make a device that could not be opened rest, so that not every join tries again. */
 static void
 leave_alone(int number, const char *reason)
 {
@@ -148,7 +154,7 @@ run_aside(void *arg)
 	return NULL;
 }
 
-/* Start it if need be; false when no thread can be had. */
+/* Start the task if needed; false when no thread can start. */
 static bool
 begin_aside(Aside *aside, int number, int key_width, HjgPipeline pipeline)
 {
@@ -173,7 +179,7 @@ begin_aside(Aside *aside, int number, int key_width, HjgPipeline pipeline)
 	return good;
 }
 
-/* HJG_OK, HJG_ERR_CANCELLED, or HJG_ERR_DEVICE with the reason. */
+/* Wait for the task: HJG_OK, HJG_ERR_CANCELLED, or HJG_ERR_DEVICE with the reason. */
 static HjgStatus
 wait_aside(const Aside *aside, const HjgEnv *env, char *reason, size_t room)
 {
@@ -221,7 +227,7 @@ hjg_cl_get_ready(int number, const char *name, const HjgEnv *env, int key_width)
 		return HJG_ERR_DEVICE;
 	}
 	status = wait_aside(aside, env, reason, sizeof(reason));
-	/* a driver that does not come back has not said so itself */
+	/* a driver that hangs has not noted its failure itself */
 	if (status == HJG_ERR_DEVICE)
 		leave_alone(number, reason);
 	return status;
@@ -236,7 +242,7 @@ hjg_cl_costs(int number, const HjgEnv *env, int key_width, HjgPipeline pipeline,
 
 	if (before == ASIDE_DONE)
 		return &aside->costs;
-	/* nobody else waits for a measurement, and a failed one is not tried again */
+	/* only the first join waits for a measurement, and a failed one is not tried again */
 	if (before != ASIDE_IDLE || !may_measure || !begin_aside(aside, number, key_width, pipeline))
 		return NULL;
 	return wait_aside(aside, env, reason, sizeof(reason)) == HJG_OK ? &aside->costs : NULL;

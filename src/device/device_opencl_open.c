@@ -1,12 +1,11 @@
 /*
  * device_opencl_open.c
- *	  Which OpenCL devices there are, and opening them.
+ *	  The list of OpenCL devices, and opening them.
  *
- * The list only knows what the probing child found; the process itself opens a
- * device when the first join asks for it, aside from the join (device_opencl_aside.c).  A CPU device, such as
- * PoCL's, is divided: a part of its units plays the GPU, and as many threads of the
- * engine's pool as there are units left play the CPU.  A GPU gets all threads
- * beside it.
+ * The list has only what the probing child found; the process itself opens a device when the first join
+ * asks for it, aside from the join (device_opencl_aside.c).  A CPU device, such as PoCL's, is divided:
+ * some of its compute units play the GPU, and as many threads of the engine's pool as units are left play
+ * the CPU.  A GPU gets all threads beside it.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -14,10 +13,10 @@
 
 #include "device/hjg_opencl.h"
 
-/* A driver that says nothing for so long while it is probed is given up. */
+/* Longest silence of a driver while it is probed. */
 #define PROBE_LIMIT_MS 20000
 
-/* Memory of a device that no join has used for so long goes back to it. */
+/* Time after which unused memory of a device is released. */
 #define POOL_IDLE_MS 10000
 
 static HjgClReport reports[HJG_CL_DEVICES];
@@ -38,7 +37,7 @@ hjg_cl_name(int number, char *name, size_t room)
 	snprintf(name, room, "%s", hjg_device_name((HjgDeviceId) {HJG_KIND_OPENCL, number}).text);
 }
 
-/* Drivers are not installed while a server runs: one look is enough. */
+/* List the devices once: drivers are not installed while a server runs. */
 int
 hjg_cl_list(void)
 {
@@ -81,7 +80,7 @@ hjg_cl_set_copies(bool copies)
 	wants_copies = copies;
 }
 
-/* Choose the part of the device that plays the GPU; 0: all of it. */
+/* Choose the compute units of the device that play the GPU; 0: all of it. */
 static int
 units_of(const HjgClReport *report)
 {
@@ -105,7 +104,7 @@ open_device(int number, char *reason, size_t room)
 		snprintf(reason, room, "%s", number < nreports ? report->info.reason : "no such device");
 		return NULL;
 	}
-	/* who finds it open does not wait for another device that is being opened */
+	/* a join that finds the device open does not wait while another device is opened */
 	if (__atomic_load_n(&is_open[number], __ATOMIC_ACQUIRE))
 		return &opened[number];
 	pthread_mutex_lock(&lock);

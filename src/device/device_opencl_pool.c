@@ -1,11 +1,12 @@
 /*
  * device_opencl_pool.c
- *	  Buffers of devices with memory of their own, kept between joins.
+ *	  Buffers of devices with their own memory, kept between joins.
  *
- * A driver gives a new buffer memory when it is used first, which takes longer than the first step of a small join.  So a buffer that is given
- * back waits here for the next join of about its size, and is released when it was idle for some time, when others are
- * more recent, or when the device has no memory left.  Sizes are rounded up to an eighth of a power of two at most.  What a
- * buffer held is not cleared: steps read nothing that they, or a copy, have not written before.
+ * A driver allocates a buffer's memory at its first use, which takes longer than the first step of a small
+ * join.  So a returned buffer waits here for the next join of about its size.  It is released when it was
+ * idle for some time, when others are more recent, or when the device has no memory left.  Sizes are
+ * rounded up by at most an eighth.  Buffers are not cleared: steps read only what they, or a copy, have
+ * written before.
  */
 #include "device/hjg_opencl.h"
 
@@ -25,7 +26,7 @@ typedef struct Kept
 	hjg_u64		given_ns;
 } Kept;
 
-/* Ordered by when they were given back. */
+/* Ordered by the time of their return. */
 struct HjgClPool
 {
 	pthread_mutex_t lock;
@@ -57,7 +58,7 @@ rounded_size(const HjgClDevice *device, size_t bytes)
 	return up <= most ? up : bytes;
 }
 
-/* The caller has the lock. */
+/* Take entry i out; the caller has the lock. */
 static Kept
 take_out(HjgClPool *pool, int i)
 {
@@ -70,7 +71,7 @@ take_out(HjgClPool *pool, int i)
 	return kept;
 }
 
-/* Release the oldest ones, until no more than so many bytes are kept, none of them from before then. */
+/* Release the oldest buffers until at most most_bytes are kept and none was returned before before_ns. */
 static void
 release_oldest(const HjgClDevice *device, size_t most_bytes, hjg_u64 before_ns)
 {

@@ -1,16 +1,16 @@
 /*
  * device_opencl_probe.c
- *	  Looking for OpenCL devices in a child, so that an ICD that crashes or hangs
- *	  takes nothing with it; see hjg_opencl.h.
+ *	  Searches OpenCL devices in a child, so that an ICD that crashes or hangs takes nothing with it;
+ *	  see hjg_opencl.h.
  *
- * The child writes a report about each device as soon as it has the facts, and a
- * final one after it has built the programs and run the test kernel.  Every
- * report gives it limit_ms more.  So when it dies or is killed, the last report tells
- * which device it died of; the parent then fails that one and looks no further.
+ * The child writes a report about each device as soon as it has the facts, and a final one after it has
+ * built the programs and run the test kernel.  Every report gives it limit_ms more.  So when it dies or is
+ * killed, the last report names the device at fault; the parent marks that device as failed and looks no
+ * further.
  *
- * The child is this program once more.  A program that does not know the option would look for devices again, in a
- * child of its own, and so on without end: the environment of a child says that it is one, and in such a one nobody is
- * started.
+ * The child is this program again.  A program that does not know the option would search devices in a
+ * child of its own, and so on without end.  So the child's environment marks it as a child, and a marked
+ * process starts none.
  */
 #define _GNU_SOURCE
 
@@ -78,7 +78,7 @@ tried_free(void *arg, void *ptr, size_t bytes)
 	free(ptr);
 }
 
-/* Check that each row of a join of TRIED_ROWS with themselves meets its like. */
+/* Check that in a join of TRIED_ROWS with themselves each row meets itself. */
 static bool
 pairs_are_right(const HjgPair *pairs, hjg_u64 npairs)
 {
@@ -89,7 +89,10 @@ pairs_are_right(const HjgPair *pairs, hjg_u64 npairs)
 	return good;
 }
 
-/* Try, where memory is not shared, a join that is all the device's, by copies, without and with partitioning. */
+/*
+ * Try a join that only the device runs, with copies, without and with partitioning; for memory that is not
+ * shared.
+ */
 static bool
 try_join(HjgClDevice *device)
 {
@@ -126,7 +129,7 @@ try_join(HjgClDevice *device)
 	return good;
 }
 
-/* Try all that a join would need of the device; report->info gets state and reason. */
+/* Try everything that a join needs of the device; sets state and reason in report->info. */
 static void
 try_device(const HjgClApi *api, cl_device_id id, HjgClReport *report)
 {
@@ -198,7 +201,10 @@ hjg_cl_probe_main(void)
 
 /* ---- the parent ---- */
 
-/* Make this process's environment and the mark of a child; NULL without memory.  To be made before fork. */
+/*
+ * Copy this process's environment and add the mark of a child; NULL without memory.  Must be called before
+ * fork.
+ */
 static char **
 child_environment(void)
 {
@@ -216,7 +222,7 @@ child_environment(void)
 	return copy;
 }
 
-/* Between fork and exec: async-signal-safe calls only. */
+/* Execute the child between fork and exec: async-signal-safe calls only. */
 static void
 become_probe(int pipe_end, char *const *environment)
 {
@@ -230,7 +236,7 @@ become_probe(int pipe_end, char *const *environment)
 	null = open("/dev/null", O_RDWR);
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(pipe_end, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
 		_exit(1);
-	/* the arena and the socket must not outlive the parent in a child that hangs */
+	/* a child that hangs must not keep the arena and the socket open */
 #ifdef SYS_close_range
 	if (syscall(SYS_close_range, 3u, ~0u, 0) != 0)
 #endif
@@ -240,7 +246,7 @@ become_probe(int pipe_end, char *const *environment)
 	_exit(1);
 }
 
-/* 1 when a whole report was read, 0 at the end of the pipe, -1 when time is over. */
+/* Read a report: 1 for a whole one, 0 at the end of the pipe, -1 when the time is over. */
 static int
 read_report(int fd, HjgClReport *report, int limit_ms)
 {
@@ -268,7 +274,7 @@ read_report(int fd, HjgClReport *report, int limit_ms)
 	return 1;
 }
 
-/* Make the one report of a search that did not begin. */
+/* Report that the search did not begin. */
 static int
 not_looked_for(HjgClReport *report, const char *reason)
 {
@@ -330,7 +336,7 @@ hjg_cl_probe(HjgClReport *reports, int room, int limit_ms)
 	while ((got = read_report(fds[0], &report, limit_ms)) > 0)
 	{
 		end_texts(&report.info);
-		/* a final report replaces the one that came with the facts */
+		/* a final report replaces the report with the facts */
 		if (open_report)
 			reports[n - 1] = report;
 		else if (n < room)

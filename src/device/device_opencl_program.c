@@ -1,10 +1,9 @@
 /*
  * device_opencl_program.c
- *	  Opening an OpenCL device: its part, context and programs, and the test that
- *	  it shares memory with the host.
+ *	  Opens an OpenCL device: its part, context and programs, and the test of shared memory.
  *
- * The program's text is in this program: the headers that C shares with OpenCL
- * and the kernels, put together in order, with their #include lines cut out.
+ * The OpenCL program's text is part of this program: the headers that C shares with OpenCL and the
+ * kernels, concatenated in order without their #include lines.
  */
 #define _GNU_SOURCE
 
@@ -17,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The text of a file, with a zero byte after it. */
+/* Embed the text of a file, with a zero byte after it. */
 #define EMBED(name, path) \
 	__asm__(".section .rodata\n" #name ":\n.incbin \"" path "\"\n.byte 0\n.previous\n"); \
 	extern const char name[] __attribute__((visibility("hidden")))
@@ -31,15 +30,15 @@ EMBED(hjg_text_steps, "kernels/hjg_steps.h");
 EMBED(hjg_text_unpack, "kernels/hjg_unpack.h");
 EMBED(hjg_text_kernels, "kernels/hjg_steps.cl");
 
-/* Set by tests: as if the device had memory of its own. */
+/* Set by tests: treat the device as if it had its own memory. */
 #define COPIES_VARIABLE "HJG_OPENCL_COPIES"
 
-/* A kernel that does not build, for the tests of what happens then. */
+/* Set by tests: a kernel that does not build. */
 #define SPOIL_VARIABLE "HJG_OPENCL_SPOIL"
 
 static const int widths[HJG_CL_WIDTHS] = {HJG_KEY_WIDTH_4, HJG_KEY_WIDTH_8, HJG_KEY_WIDTH_16};
 
-/* Put together all parts without their #include lines; malloc'd. */
+/* Concatenate all parts without their #include lines; malloc'd. */
 static char *
 program_text(void)
 {
@@ -77,7 +76,7 @@ program_text(void)
 	return text;
 }
 
-/* Find what the compiler said: the first line with an error in it, or the first line. */
+/* Find the compiler's message: the first line with an error, or the first line. */
 static void
 build_reason(const HjgClApi *api, cl_program program, cl_device_id id, cl_int error, char *reason, size_t room)
 {
@@ -137,7 +136,7 @@ build_programs(HjgClDevice *device, char *reason, size_t room)
 	return good;
 }
 
-/* Does the device say what a join can live with? */
+/* Check that the device reports what a join needs. */
 static bool
 check_facts(const HjgClFacts *facts, cl_uint units, char *reason, size_t room)
 {
@@ -215,7 +214,7 @@ hjg_cl_close(HjgClDevice *device)
 
 #define SHARE_WORDS 65536
 
-/* Launch the test over words, and count word 0 up from here meanwhile. */
+/* Launch the test over words, while the host increments word 0. */
 static cl_int
 run_share(HjgClDevice *device, cl_command_queue queue, hjg_u32 *words, hjg_u32 *counted)
 {
@@ -256,12 +255,12 @@ run_share(HjgClDevice *device, cl_command_queue queue, hjg_u32 *words, hjg_u32 *
 	if (event != NULL)
 		api->release_event(event);
 	api->release_kernel(kernel);
-	/* nothing is mapped back: what the device wrote must lie in host memory already */
+	/* nothing is mapped back: the device's writes must already lie in host memory */
 	api->release_mem(buffer);
 	return error;
 }
 
-/* Run the same over a copy that comes and goes through the queue; false: it came back wrong. */
+/* Run the same over a copy that is sent and read back through the queue; false: it came back wrong. */
 static bool
 run_copied(HjgClDevice *device, cl_command_queue queue, hjg_u32 *words, cl_int *error)
 {
@@ -322,7 +321,7 @@ hjg_cl_test(HjgClDevice *device, char *reason, size_t room)
 		return false;
 	}
 	memset(words, 0, SHARE_WORDS * sizeof(hjg_u32));
-	/* the second time the buffer is new, and what the host wrote must be seen */
+	/* the second buffer is new, and must show what the host wrote */
 	for (int round = 0; round < 2 && error == CL_SUCCESS; round++)
 		error = run_share(device, queue, words, &counted);
 	wrong = words[0] != counted + 2 * SHARE_WORDS;

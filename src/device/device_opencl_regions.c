@@ -1,16 +1,18 @@
 /*
  * device_opencl_regions.c
- *	  Regions of host memory that are lent to a device: buffers over them, or copies and who has the good one.
+ *	  Regions of host memory lent to a device: buffers over them, or copies and the side that has the
+ *	  valid one.
  *
- * A device that works in place has a buffer over each region.  One with memory of its own has a buffer there, nothing in it at
- * first, and each crossing of bytes is one copy.  Copies to the host have a queue of their own, so that the CPU's threads wait for
- * the bytes that they are about to read and for no launch that is queued behind; that what made these bytes has ended is the engine's affair.
+ * A device that works in place has a buffer over each region.  A device with its own memory has a buffer
+ * there, empty at first, and each crossing of bytes is one copy.  Copies to the host have their own queue,
+ * so that the CPU's threads wait for the bytes that they are about to read, but not for launches queued
+ * behind.  The engine makes sure that the work that writes these bytes has ended.
  */
 #include "device/hjg_opencl.h"
 
 #ifdef HJG_HAVE_OPENCL
 
-/* is_idle: nothing that uses its buffer is queued, so that another join may have it. */
+/* Drop a region.  is_idle: nothing queued uses its buffer, so another join may have it. */
 static void
 drop_region(HjgClRegions *of, HjgClRegion *region, bool is_idle)
 {
@@ -22,7 +24,7 @@ drop_region(HjgClRegions *of, HjgClRegion *region, bool is_idle)
 	*region = (HjgClRegion) {.base = NULL};
 }
 
-/* Find the region that begins there; NULL: none. */
+/* Find the region that begins at base; NULL when there is none. */
 static HjgClRegion *
 find_region(HjgClRegions *of, const void *base)
 {
@@ -32,7 +34,7 @@ find_region(HjgClRegions *of, const void *base)
 	return NULL;
 }
 
-/* Find a place for one; what is known of copies is not thrown away for another one. */
+/* Find a free entry; an entry with copies is never replaced, because its spans would be lost. */
 static HjgClRegion *
 free_one(HjgClRegions *of)
 {
@@ -83,7 +85,7 @@ hjg_cl_region_buffer(HjgClRegions *of, const HjgMemory *memory)
 	return region->buffer;
 }
 
-/* Copy bytes [begin, end) that the other one alone has. */
+/* Copy bytes [begin, end) that only the other side has. */
 static cl_int
 copy_bytes(HjgClRegions *of, HjgProcessor to, const HjgMemory *memory, cl_mem buffer, hjg_u64 begin, hjg_u64 end, cl_event *first)
 {

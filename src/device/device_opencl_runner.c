@@ -1,17 +1,18 @@
 /*
  * device_opencl_runner.c
- *	  The step runner of an OpenCL device: launches of steps as kernels over host
- *	  memory in place, or over copies of it.
+ *	  The step runner of an OpenCL device: launches of steps as kernels over host memory in place, or
+ *	  over copies of it.
  *
- * A runner belongs to one join: an in-order queue, kernels of the join's key width
- * (their arguments are state, so they are not shared), and buffers over the join's
- * regions.  Buffers over the caller's keys and pages are made for each launch and
- * released at once; OpenCL keeps them until the launch is done.
+ * A runner belongs to one join: an in-order queue, kernels of the join's key width (their arguments are
+ * state, so they are not shared), and buffers over the join's regions.  Buffers over the caller's keys and
+ * pages are made for each launch and released at once; OpenCL keeps them until the launch is done.
  *
- * A device with memory of its own has buffers there (device_opencl_regions.c), which are kept between joins (device_opencl_pool.c): before a launch comes what it reads of work and the
- * host alone has; keys and pairs go through one buffer for all launches, in the order of the queue.  Host memory that is still to be copied
- * is not changed by anyone: rows are one processor's until their series has ended.  There b3 is two kernels, since key nodes are
- * linked by a later launch than the one that created them (hjg_steps.h).
+ * A device with its own memory has buffers there (device_opencl_regions.c), which are kept between joins
+ * (device_opencl_pool.c).  Before a launch, the parts of its input that only the host has are copied.
+ * Keys and pairs share one buffer for all launches, in the order of the queue.  Host memory that is still
+ * to be copied does not change: rows belong to one processor until their series has ended.  On such a
+ * device b3 is two kernels, since key nodes are linked by a later launch than the one that created them
+ * (hjg_steps.h).
  */
 #define _GNU_SOURCE
 
@@ -23,9 +24,12 @@
 #include <string.h>
 
 #define GROUP_ITEMS 64			/* HJG_GROUP of the kernels */
-#define MAX_EVENTS 256			/* launches whose outcome is still to be looked at */
+#define MAX_EVENTS 256			/* launches whose outcome is not checked yet */
 
-/* Most bytes copied at a time to a device with memory of its own: a table goes there at once, and a join notices within 100 ms that it is cancelled. */
+/*
+ * Most bytes copied at a time to a device with its own memory: a table is copied at once, and a join
+ * notices within 100 ms that it is cancelled.
+ */
 #define MAX_COPIED_BYTES ((size_t) 512 << 20)
 
 /* Events of a launch's commands. */
@@ -33,7 +37,7 @@ typedef struct LaunchEvents
 {
 	cl_event	copied;			/* the first copy before the kernel; NULL: there is none */
 	cl_event	kernel;
-	cl_event	last;			/* behind it; NULL: the kernel is the last one */
+	cl_event	last;			/* the last command behind the kernel; NULL: the kernel is the last one */
 } LaunchEvents;
 
 typedef struct ClRunner
@@ -43,14 +47,14 @@ typedef struct ClRunner
 	HjgClRegions regions;
 	cl_kernel	kernels[HJG_STEP_COUNT];
 	cl_kernel	merged;
-	cl_kernel	link;			/* with copies: what follows b3 */
-	cl_mem		user;			/* with copies: keys of a launch, or its pairs */
+	cl_kernel	link;			/* with copies: the kernel that follows b3 */
+	cl_mem		user;			/* with copies: keys or pairs of a launch */
 	size_t		user_bytes;
 	LaunchEvents events[MAX_EVENTS];	/* by ticket */
-	HjgRunnerTimes times;		/* of launches that ended */
-	hjg_u64		ended_ns;		/* the last of them did, by the device's clock */
+	HjgRunnerTimes times;		/* of ended launches */
+	hjg_u64		ended_ns;		/* end of the last ended launch, by the device's clock */
 	hjg_u64		nlaunched;		/* tickets count from 1 */
-	hjg_u64		nended;			/* of these, released */
+	hjg_u64		nended;			/* launches that have ended and were released */
 } ClRunner;
 
 static const char *const kernel_names[HJG_STEP_COUNT] = {
@@ -66,13 +70,13 @@ static const char *const kernel_names[HJG_STEP_COUNT] = {
 	[HJG_STEP_P4] = "hjg_k_p4",
 };
 
-/* Find the buffer of a launch's keys or page: the launch's own, or with copies the one for all. */
+/* Find the buffer of a launch's keys or page: the launch's own, or with copies the one for all launches. */
 static cl_mem
 user_buffer(ClRunner *runner, const HjgStepLaunch *launch, cl_int *error)
 {
 	const HjgClApi *api = runner->device->api;
 
-	/* keys may lie where this process can only read */
+	/* keys may lie in memory that this process can only read */
 	if (!runner->regions.copies)
 		return api->create_buffer(runner->device->context,
 								  (launch->step == HJG_STEP_HASH ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE) | CL_MEM_USE_HOST_PTR,
@@ -80,7 +84,7 @@ user_buffer(ClRunner *runner, const HjgStepLaunch *launch, cl_int *error)
 	*error = CL_SUCCESS;
 	if (runner->user_bytes < launch->user_bytes)
 	{
-		/* launches before this one use the old one */
+		/* earlier launches use the old buffer */
 		if (runner->user != NULL)
 			api->release_mem(runner->user);
 		runner->user = hjg_cl_pool_take(runner->device, launch->user_bytes, error);
@@ -89,7 +93,7 @@ user_buffer(ClRunner *runner, const HjgStepLaunch *launch, cl_int *error)
 	return runner->user;
 }
 
-/* Before a launch: what it reads.  *first becomes the first copy's event. */
+/* Queue the copies of a launch's input. *first becomes the first copy's event. */
 static cl_int
 copy_in(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, cl_event *first)
 {
@@ -112,7 +116,7 @@ copy_in(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, cl_event *fi
 	return error;
 }
 
-/* Note that another command of the launch is the last one now. */
+/* Note the launch's new last command. */
 static void
 follow_event(const ClRunner *runner, LaunchEvents *events, cl_event last)
 {
@@ -121,7 +125,7 @@ follow_event(const ClRunner *runner, LaunchEvents *events, cl_event last)
 	events->last = last;
 }
 
-/* After p4: the pairs of its rows that lie on the launch's page. */
+/* Queue, after p4, the copy of its rows' pairs on the launch's page. */
 static cl_int
 copy_pairs(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, LaunchEvents *events)
 {
@@ -159,9 +163,9 @@ profiled_time(const ClRunner *runner, cl_event event, cl_profiling_info what)
 }
 
 /*
- * Count how long the device was at work on a launch, and how long that waited although the device had nothing else to do: for its copies, from when the
- * first one was queued, or the launch before ended, to the kernel's start (some drivers move what lies in pageable memory before they say that
- * the copy has begun), or without any.
+ * Count how long the device worked on a launch, and how long an idle device waited for it.  With copies
+ * the wait is from the queueing of the first copy, or the end of the previous launch, to the kernel's
+ * start, because some drivers move pageable memory before they report that the copy has begun.
  */
 static void
 count_launch(ClRunner *runner, const LaunchEvents *events)
@@ -213,7 +217,7 @@ last_event(const LaunchEvents *events)
 	return events->last != NULL ? events->last : events->kernel;
 }
 
-/* Wait for all launches up to ticket, and remember the first bad outcome. */
+/* Wait for all launches up to ticket, and remember a failure. */
 static HjgStatus
 cl_wait(void *arg, hjg_u64 ticket)
 {
@@ -249,7 +253,7 @@ cl_done(void *arg, hjg_u64 ticket)
 		return true;
 	if (runner->device->api->event_info(last_event(&runner->events[(ticket - 1) % MAX_EVENTS]), CL_EVENT_COMMAND_EXECUTION_STATUS,
 										sizeof(state), &state, NULL) != CL_SUCCESS)
-		return true;			/* cl_wait() will say what is wrong */
+		return true;			/* cl_wait() will report the error */
 	return state <= CL_COMPLETE;
 }
 
@@ -266,7 +270,7 @@ typedef struct Arguments
 	cl_uint		step;
 } Arguments;
 
-/* Queue a kernel of so many items; a merged one takes all arguments. */
+/* Queue a kernel of so many items; only a merged one takes all arguments. */
 static cl_int
 queue_kernel(ClRunner *runner, cl_kernel kernel, const Arguments *arguments, bool is_merged, size_t items, cl_event *event)
 {
@@ -301,7 +305,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	const HjgMemory table_memory = {launch->table, launch->table_bytes};
 	cl_kernel	kernel = is_merged || launch->step >= HJG_STEP_COUNT ? runner->merged : runner->kernels[launch->step];
 	cl_mem		work = hjg_cl_region_buffer(&runner->regions, &work_memory);
-	/* a step that uses no table leaves it where it is */
+	/* a step without the table does not copy it */
 	cl_mem		table = copies && !hjg_step_uses_table(launch->step) ? work : hjg_cl_region_buffer(&runner->regions, &table_memory);
 	cl_mem		user = work;
 	cl_mem		packed = NULL;
@@ -315,7 +319,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	cl_int		error = CL_SUCCESS;
 	LaunchEvents *events;
 
-	/* blocks are unpacked where host and device share memory */
+	/* blocks are unpacked only when host and device share memory */
 	if (runner->regions.failed || table == NULL || work == NULL || (begin >= end && !is_merged) || (is_merged && copies))
 		return HJG_ERR_DEVICE;
 	if (runner->nlaunched - runner->nended == MAX_EVENTS)
@@ -324,7 +328,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	*events = (LaunchEvents) {.copied = NULL};
 	if (ngroups > (size_t) runner->runner.nworkers)
 		ngroups = (size_t) runner->runner.nworkers;
-	/* the groups that unpack are some of the device's */
+	/* the groups that unpack are part of the device's */
 	if (is_merged && ngroups + launch->args.unpack_workers > (size_t) runner->runner.nworkers)
 		ngroups = (size_t) runner->runner.nworkers - launch->args.unpack_workers;
 	if (launch->step == HJG_STEP_UNPACK)
@@ -361,7 +365,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	if (error != CL_SUCCESS)
 	{
 		runner->regions.failed = true;
-		/* the host's memory must be neither read nor written any more when this returns */
+		/* the host's memory must not be in use when this returns */
 		api->finish(runner->regions.queue);
 		if (events->copied != NULL && !is_launched)
 			api->release_event(events->copied);
@@ -378,7 +382,7 @@ cl_forget(void *arg, const void *memory)
 {
 	ClRunner   *runner = arg;
 
-	/* buffers are for other joins from then on */
+	/* other joins may use the buffers from now on */
 	cl_wait(runner, runner->nlaunched);
 	hjg_cl_region_forget(&runner->regions, memory);
 }
@@ -392,7 +396,7 @@ cl_move(void *arg, HjgProcessor to, const HjgMemory *memory, const HjgRange *ran
 	cl_int		error = runner->regions.failed ? CL_INVALID_OPERATION :
 		hjg_cl_cross(&runner->regions, to, memory, ranges, nranges, &first);
 
-	/* in any case: the caller is about to use the memory, or to free it */
+	/* also after an error: the caller is about to use or free the memory */
 	if (first != NULL && api->finish(to == HJG_ON_DEVICE ? runner->regions.queue : runner->regions.back) != CL_SUCCESS)
 		error = CL_INVALID_OPERATION;
 	if (first != NULL)
@@ -435,7 +439,7 @@ hjg_cl_runner_destroy(HjgRunner *handle)
 	free(runner);
 }
 
-/* NULL on failure, when *error says why. */
+/* Create a kernel; NULL on failure, with the reason in *error. */
 static cl_kernel
 create_kernel(const HjgClDevice *device, int key_width, const char *name, cl_int *error)
 {

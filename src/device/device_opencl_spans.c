@@ -1,10 +1,11 @@
 /*
  * device_opencl_spans.c
- *	  Whose copy of a region's bytes is the good one, where a device has memory of its own.
+ *	  Tracks which side has the valid copy of a region's bytes, for a device with its own memory.
  *
- * A region is cut into spans, each good on one side or on both.  What a processor is about to read and the other one alone
- * has is copied; so rows that stay on a side are never copied, however many steps they go through.  Rows of arrays change their side
- * where ratios cut them, so spans are few: some for each array.
+ * A region is divided into spans, each valid on one side or on both.  Bytes that a processor is about to
+ * read and only the other side has are copied, so rows that stay on a side are never copied, however many
+ * steps they pass.  Rows of arrays change sides where ratios divide them, so spans are few: some for each
+ * array.
  */
 #include "device/hjg_opencl.h"
 
@@ -12,7 +13,7 @@
 
 #include <stdlib.h>
 
-/* Append bytes up to end; what is of the same place as the last span makes that longer. */
+/* Append bytes up to end, extending the last span if it has the same place. */
 static void
 append_span(HjgClSpan *spans, int *n, hjg_u64 end, HjgClPlace place)
 {
@@ -27,7 +28,7 @@ append_span(HjgClSpan *spans, int *n, hjg_u64 end, HjgClPlace place)
 bool
 hjg_cl_spans_set(HjgClSpans *of, hjg_u64 begin, hjg_u64 end, HjgClPlace place)
 {
-	/* the range and a span that it cuts in two */
+	/* room for the range and the two parts of a span that it divides */
 	const int	room = of->n + 3;
 	const HjgClSpan *old = of->spans;
 	HjgClSpan  *new;

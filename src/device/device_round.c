@@ -1,12 +1,13 @@
 /*
  * device_round.c
- *	  One operation of a job, as a runner carries it out: a build, or a round of a probe batch.
+ *	  One operation of a job, as a runner performs it: a build, or a round of a probe batch.
  *
- * The operation's request is in memory that others can write to: it is copied once, and the copy is checked and used. The
- * reader of its results checks them in the same way (hjg_check_round).
+ * The operation's request is in memory that others can write: it is copied once, and the copy is checked
+ * and used.  The reader of its results checks them in the same way (hjg_check_round).
  *
- * When a device gives up a join, the cpu engine joins instead, on the first way, when no other operation of the join runs;
- * until then an operation that failed beside others, or on another way, is queued again.
+ * When a device gives up a join, the cpu engine joins instead, on the first way, once no other operation
+ * of the join runs.  Until then an operation that failed beside others, or on another way, is queued
+ * again.
  */
 #define _GNU_SOURCE
 
@@ -17,13 +18,13 @@
 #include "device/hjg_scheduler.h"
 
 #define MAX_POOLS 12
-#define CPU_DEVICE 0			/* device_drivers.c */
+#define CPU_DEVICE 0			/* the first of device_drivers.c */
 
 /* ---- the environment of engines ---- */
 
 /*
- * The pool of all threads, and smaller ones for jobs that ask for less: of
- * powers of two, so that there are few.  Made when first asked for.
+ * The pool of all threads, and smaller ones for jobs that ask for fewer threads, in powers of two to limit
+ * their number.  Made on first use.
  */
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 static HjgPool *pools[MAX_POOLS];
@@ -135,7 +136,7 @@ collect_inputs(const HjgJobTask *task, const HjgOp *op, HjgSideId side, int *nse
 	return segments;
 }
 
-/* Build by task->driver. */
+/* Build with task->driver. */
 static HjgStatus
 build_join(HjgJobTask *task, const HjgJobSlot *job, int number)
 {
@@ -155,9 +156,8 @@ build_join(HjgJobTask *task, const HjgJobSlot *job, int number)
 }
 
 /*
- * A device that has no memory for the join, or whose driver refuses, is no reason to
- * leave the join to the backend's single thread: the cpu engine can do it, from the
- * inputs that stay in the arena as long as the job.
+ * True if the cpu engine must join instead, from the inputs that stay in the arena as long as the job: a
+ * device without memory, or whose driver refuses, need not leave the join to the backend's single thread.
  */
 static bool
 gives_up(const HjgJobTask *task, HjgStatus status)
@@ -168,7 +168,10 @@ gives_up(const HjgJobTask *task, HjgStatus status)
 		task->driver != NULL && task->driver != hjg_driver_of(CPU_DEVICE, &number);
 }
 
-/* Take over, by the only operation of the job that runs, on its first way.  False when building failed too. */
+/*
+ * Let the cpu engine take over, in the job's only running operation and on its first way.  False when
+ * building failed too.
+ */
 static bool
 take_over(HjgJobTask *task, const HjgJobSlot *job, HjgStatus status)
 {
@@ -182,8 +185,8 @@ take_over(HjgJobTask *task, const HjgJobSlot *job, HjgStatus status)
 }
 
 /*
- * Read what the slot says of the join, once: it can change at any time, and what is checked
- * must be what every round goes by.
+ * Copy the join's spec from the slot once and check the copy, which every round uses: the slot can change
+ * at any time.
  */
 static bool
 read_spec(const HjgJobSlot *job, HjgJoinSpec *spec)
@@ -221,14 +224,14 @@ run_build(HjgJobTask *task, const HjgJobSlot *job)
 }
 
 /*
- * A round's pairs on their way to the arena.  What lies in the arena's pages a driver that has gone wild may write to, so
- * pairs are added up before they come there where that can be: by the engine (HjgResult.sum), or in pages of our own, of
- * which they are copied (HjgDriver.staged).
+ * The pages of a round's pairs.  A wild driver may write to the arena's pages, so checksums are computed
+ * before the pairs get there, if possible: by the engine (HjgResult.sum), or in private pages, which are
+ * then copied (HjgDriver.staged).
  */
 typedef struct Pages
 {
-	HjgPair   **arena;			/* the operation's */
-	HjgPair   **own;			/* as many, or NULL */
+	HjgPair   **arena;			/* of the operation */
+	HjgPair   **own;			/* as many private ones, or NULL */
 	void	   *memory;
 	size_t		bytes;
 } Pages;
@@ -288,7 +291,7 @@ sum_piece(void *arg, int piece, int worker)
 	hjg_beat_progress(&pieces->way->beat);
 }
 
-/* Put the checksums of a result into the report; and its pairs into the arena, where they are in own pages. */
+/* Write the checksums of a result into the report, and copy the pairs of private pages into the arena. */
 static void
 sum_result(HjgJobWay *way, const HjgResult *result, HjgPair **own, HjgOpReport *report)
 {
@@ -367,7 +370,7 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 	return status;
 }
 
-/* Copy the figures to where the client and the views look; with the lock, so that they only grow. */
+/* Copy the statistics to the report for the client and the views; with the lock, so that they only grow. */
 static void
 publish_stats(HjgJobTask *task)
 {
@@ -386,8 +389,8 @@ publish_stats(HjgJobTask *task)
 }
 
 /*
- * Join the round, or leave it to whoever runs it next: false.  A device that gives up is left by all
- * operations before the cpu engine takes over.
+ * Join the round; false when it must be queued again.  All operations leave a device that gives up before
+ * the cpu engine takes over.
  */
 static bool
 settle_probe(HjgJobWay *way, const HjgClaim *claim, HjgStatus *status)
@@ -409,7 +412,7 @@ settle_probe(HjgJobWay *way, const HjgClaim *claim, HjgStatus *status)
 	pthread_mutex_unlock(&task->lock);
 	if (!alone)
 		return false;
-	/* nobody is let in as long as this one is here */
+	/* no other operation is claimed while this one runs */
 	*status = task->failed;
 	task->failed = HJG_OK;
 	if (take_over(task, claim->job, *status))

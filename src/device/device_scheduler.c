@@ -2,25 +2,24 @@
  * device_scheduler.c
  *	  Runners: threads that claim operations of jobs and run them.
  *
- * There is no dispatcher to hand work over: whichever runner is awake looks at
- * the bitmap of submitted jobs itself, which saves a change of threads for each
- * round.  Each visit of a job runs one operation, and the next visit begins behind the last
- * job, so that many jobs progress side by side.  All runners share the engine pools, which
+ * There is no dispatcher: each awake runner looks at the bitmap of submitted jobs itself, which saves a
+ * thread switch for each round.  Each visit of a job runs one operation, and the next visit begins behind
+ * the last job, so that many jobs progress side by side.  All runners share the engine pools, which
  * interleave the pieces of their operations.
  *
- * Ways.  An engine's join takes one call at a time, so a job has one way through, and is
- * worked on by one runner at a time.  Where a driver gives branches of its join, there are up to HJG_MAX_WAYS,
- * and as many runners: one batch comes in while another is joined and a third goes out.  Ways
- * are opened when there is an operation for them, and one that is refused is not asked for again.
+ * Ways.  An engine's join takes one call at a time, so by default a job has one way, and one runner works
+ * on it at a time.  If a driver gives branches of its join, a job has up to HJG_MAX_WAYS ways and as many
+ * runners: one batch is copied in while another is joined and a third is copied out.  A way is opened when
+ * there is an operation for it; a refused one is not tried again.
  *
- * A runner that finds no way free at a marked job leaves the mark; those who are on
- * them look at all marks again when they are done.
+ * A runner that finds no free way at a marked job leaves the mark; the runners on the ways look at all
+ * marks again when they are done.
  *
- * When a device gives a join up, no operation of the job is claimed until the cpu engine has taken over
+ * When a device gives up a join, no operation of the job is claimed until the cpu engine has taken over
  * (device_round.c).
  *
- * What a job needs between operations (the engine's join) is private memory, kept
- * by slot and generation, and freed when the slot is seen with another one.
+ * The state of a job between operations (the engine's join) is private memory, kept by slot and
+ * generation, and freed when the slot has another generation.
  */
 #define _GNU_SOURCE
 
@@ -34,7 +33,7 @@
 #include "device/hjg_scheduler.h"
 
 #define MAX_RUNNERS 16
-#define SPIN_NS 30000			/* look for the next round so long before sleeping */
+#define SPIN_NS 30000			/* looks for the next round before it sleeps */
 
 static HjgServe *serve;
 static HjgJobTask tasks[HJG_MAX_JOBS];
@@ -48,7 +47,7 @@ report_of(const HjgJobTask *task)
 	return &serve->view.reports[task->job_ix];
 }
 
-/* Find an operation of the job that can run, and claim it. */
+/* Find a runnable operation of the job, and claim it. */
 static bool
 claim_op(HjgJobTask *task, HjgClaim *claim)
 {
@@ -75,7 +74,7 @@ claim_op(HjgJobTask *task, HjgClaim *claim)
 	return false;
 }
 
-/* Find a way that nobody is on, opened if it has to be; NULL when there is none. */
+/* Find a free way, opened if necessary; NULL when there is none. */
 static HjgJobWay *
 free_way(HjgJobTask *task)
 {
@@ -94,7 +93,7 @@ free_way(HjgJobTask *task)
 	return NULL;
 }
 
-/* Is there something for the next visit? */
+/* True if there is an operation for the next visit. */
 static bool
 has_queued(const HjgJobReport *report)
 {
@@ -104,7 +103,7 @@ has_queued(const HjgJobReport *report)
 	return false;
 }
 
-/* With the lock: claim one operation of a marked job, and a way for it; NULL when there is none. */
+/* Claim one operation of a marked job, and a way for it, with the lock; NULL when there is none. */
 static HjgJobWay *
 visit_job(HjgJobTask *task, HjgClaim *claim)
 {
@@ -145,7 +144,7 @@ visit_job(HjgJobTask *task, HjgClaim *claim)
 	return way;
 }
 
-/* Note that the runner on the way has done what it came for. */
+/* Release the way after its operation. */
 static void
 leave_way(HjgJobWay *way)
 {
@@ -162,7 +161,7 @@ leave_way(HjgJobWay *way)
 		hjg_doorbell_remark(&serve->view, task->job_ix);
 }
 
-/* Look at all marked jobs, from *start on; run one operation if there is one. */
+/* Look at all marked jobs, from *start on, and run one operation; false when there is none. */
 static bool
 run_next(hjg_u32 *start)
 {
@@ -244,7 +243,7 @@ hjg_scheduler_start(HjgServe *with)
 		}
 	}
 
-	/* what an earlier process left behind */
+	/* reset what an earlier process left */
 	__atomic_store_n(&block->sleepers, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&block->pollers, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&block->busy, 0, __ATOMIC_SEQ_CST);
@@ -260,7 +259,7 @@ hjg_scheduler_start(HjgServe *with)
 		fprintf(stderr, "hjoin_gpu_device: cannot start a thread\n");
 		return false;
 	}
-	/* one for each thread of the pool and some, so that small jobs pass large ones */
+	/* one for each thread of the pool and some more, so that small jobs pass large ones */
 	for (nrunners = 0; nrunners < MAX_RUNNERS && nrunners < serve->nthreads + 3; nrunners++)
 		if (pthread_create(&runners[nrunners], NULL, runner_main, NULL) != 0)
 			break;

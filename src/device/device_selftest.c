@@ -1,11 +1,11 @@
 /*
  * device_selftest.c
- *	  hjoin_gpu_device --self-test: joins through the real protocol in an arena of
- *	  its own, with threads as clients.
+ *	  hjoin_gpu_device --self-test: joins through the real protocol in an arena of its own, with threads
+ *	  as clients.
  *
- * Each client joins keys whose matches can be counted without a join: build row
- * i has the key i / copies, and probe rows run through keys from 0 on, two rows each, some
- * of which no build row has.  On a GPU each of its strategies is asked for in turn.
+ * Each client joins keys whose matches can be counted without a join: build row i has the key i / copies,
+ * and probe rows have ascending keys from 0 on, two rows each; some keys have no build row.  On a GPU each
+ * of its strategies is tried in turn.
  */
 #include <errno.h>
 #include <poll.h>
@@ -31,11 +31,11 @@ typedef struct Client
 } Client;
 
 static HjgArena arena;
-static HjgServe serve;		/* has the same arena as the device process has it */
+static HjgServe serve;		/* with the device process's view of the same arena */
 static int	device_ix;
-static bool on_gpu;				/* of which strategies of its own may be asked for */
+static bool on_gpu;				/* a GPU, whose strategies can be chosen */
 
-/* Write the keys of one slab: row i of it holds the number (start + i) / divisor. */
+/* Write the keys of one slab: its row i holds the number (start + i) / divisor. */
 static hjg_u32
 fill_slab(hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 start, hjg_u32 divisor)
 {

@@ -1,6 +1,6 @@
 /*
  * device_wait.c
- *	  Waiting for a condition for some time at most, whatever becomes of the wall clock meanwhile.
+ *	  Waiting for a condition with a timeout, independent of the wall clock.
  */
 #include <time.h>
 

@@ -2,14 +2,13 @@
  * device_workspace.c
  *	  Private memory of the engines: large blocks that stay warm.
  *
- * The first touch of memory costs several times what a join spends on it, so a
- * freed block waits here for the next join of about its size, and goes back to the
- * system when it was idle for some time.  Small requests go to malloc.
+ * The first touch of memory takes several times as long as a join's work on it.  So a freed block waits
+ * here for the next join of about its size, and is returned to the system when it was idle for some time.
+ * Small requests go to malloc.
  *
- * A fresh block is touched before the engine gets it, by all threads and with
- * polls.  Left to the engine, a thread that scatters rows over hundreds of
- * partitions would take hundreds of faults of huge pages between two polls; that
- * took up to 0.9 s where the system had to make room for them first.
+ * A fresh block is touched before the engine gets it, by all threads and with polls.  Left to the engine,
+ * a thread that scatters rows over hundreds of partitions would take hundreds of faults of huge pages
+ * between two polls; that took up to 0.9 s when the system had to make room for them first.
  */
 #define _GNU_SOURCE
 
@@ -37,10 +36,7 @@ static int	ncached;
 static size_t cached_bytes;
 static size_t used_bytes;
 
-/*
- * Compute what a request of so many bytes occupies.  Classes of an eighth of a power of
- * two let requests of about the same size share blocks.
- */
+/* Round a request up to an eighth of a power of two, so that requests of about the same size share blocks. */
 static size_t
 block_bytes(size_t bytes)
 {
@@ -81,7 +77,7 @@ typedef struct WorkspaceTouch
 	void	   *arg;
 } WorkspaceTouch;
 
-/* Have one piece of a fresh block backed by memory. */
+/* Allocate the memory of one piece of a fresh block. */
 static void
 touch_piece(void *arg, int piece, int worker)
 {
@@ -182,7 +178,7 @@ hjg_workspace_trim(unsigned idle_ms)
 	hjg_u64		now = hjg_now_ns();
 	size_t		left;
 
-	/* blocks are in the order in which they were freed */
+	/* blocks are in the order of their release */
 	for (;;)
 	{
 		CachedBlock block = {0};

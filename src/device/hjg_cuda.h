@@ -1,31 +1,32 @@
 /*
  * hjg_cuda.h
- *	  NVIDIA GPUs through the driver API: declarations that the files device_cuda_*.c share.
- *	  Internal to the room "device".
+ *	  NVIDIA GPUs through the driver API: declarations that the files device_cuda_*.c share.  Internal
+ *	  to the room "device".
  *
- * Nothing here links against CUDA.  libcuda.so.1 is opened by name when devices are searched; the functions that are used are
- * declared below. The kernels (kernels/X.cu, one image for each file, with machine code for every target and PTX) are part of
- * the program. A program that was built without nvcc has no images, and says so where its devices are listed.
+ * Nothing here links against CUDA.  libcuda.so.1 is opened by name when devices are searched; the
+ * functions used are declared below.  The kernels (kernels/X.cu, one image a file, with machine code for
+ * every target and PTX) are part of the program.  A program built without nvcc has no images, and its list
+ * of devices says so.
  *
  * Layers, from below:
  *		api			the functions of libcuda
  *		device		one GPU: facts, its primary context (made at the first
  *					join, once a process), images, kernels by name
- *		memory		blocks of device memory out of one budget a device
- *		stream		one stream and what waits for it; the only place where
+ *		memory		blocks of device memory from one budget a device
+ *		stream		one stream and waiting for it; the only place where
  *					kernels are launched and copies are queued
  *		strategy	a resident join: both sides lie in device memory
  *		driver		HjgDriver "cuda": arena in, strategy, arena out
  *
- * Threads.  A stream and all that belongs to it are used by one thread at a time. Devices and memory may be used from all
- * threads.  A thread makes the context current with hjg_cuda_enter() before it uses a stream.
+ * Threads.  A stream and everything that belongs to it are used by one thread at a time.  All threads may
+ * use devices and memory.  A thread makes the context current with hjg_cuda_enter() before it uses a
+ * stream.
  *
- * Errors.  Every call of the api goes through hjg_cuda_check() or the functions
- * below.  After an error that leaves the context unusable (an address fault, a
- * lost device, a kernel that outlives the watchdog) the process cannot go on: it
- * notes the failure in the control block and exits, its jobs are finished by
- * their backends, and the supervisor starts it again.  All other errors are
- * HJG_ERR_MEMORY or HJG_ERR_DEVICE, with the driver's text in stream->error.
+ * Errors.  Every call of the api goes through hjg_cuda_check() or the functions below.  After an error
+ * that leaves the context unusable (an address fault, a lost device, a kernel that outlives the watchdog)
+ * the process cannot go on: it notes the failure in the device half and exits, its jobs are finished by
+ * their backends, and the supervisor restarts it.  All other errors are HJG_ERR_MEMORY or HJG_ERR_DEVICE,
+ * with the driver's text in stream->error.
  */
 #ifndef HJG_CUDA_H
 #define HJG_CUDA_H
@@ -125,14 +126,14 @@ typedef struct HjgCudaApi
 extern HjgCudaApi hjg_cuda;
 
 /*
- * Open libcuda and initialise it; later calls try again after a failure. False, with the reason as text, when there is no
- * usable driver.
+ * Open libcuda and initialise it; calls after a failure try again.  False, with the reason as text, when
+ * there is no usable driver.
  */
 extern bool hjg_cuda_open(char *reason, size_t room);
 
 /* ---- device_cuda_device.c: devices, contexts, kernels ---- */
 
-/* An embedded image; the table is made by the build and ends with a NULL. */
+/* An image in the program; the build makes the table, which ends with a NULL. */
 typedef struct HjgCudaImage
 {
 	const char *name;			/* of the file in kernels/, without .cu */
@@ -164,36 +165,37 @@ typedef struct HjgCudaDevice
 } HjgCudaDevice;
 
 /*
- * Search devices, as HjgDriver.list; may be called again, devices that were found stay. Where there is none, one entry has the
- * reason.
+ * Search devices, as HjgDriver.list; may be called again and keeps the devices found before.  When there
+ * is none, one entry has the reason.
  */
 extern int	hjg_cuda_list(HjgDeviceInfo *devices, int room);
 
-/*
- * Find the device, and make its context current in this thread; NULL with the reason as text when that fails.
- */
+/* Find the device and make its context current in this thread; NULL with the reason as text on failure. */
 extern HjgCudaDevice *hjg_cuda_enter(int number, char *reason, size_t room);
-/* Find the device; NULL where no context was made yet. */
+/* Find the device; NULL when it has no context yet. */
 extern HjgCudaDevice *hjg_cuda_made(int number);
-/* Set the device memory that all joins together may use on each device; before the first context, 0 = most of it. */
+/*
+ * Set the device memory that all joins together may use on each device; before the first context.  0: most
+ * of it.
+ */
 extern void hjg_cuda_set_budget(size_t bytes);
 
 /*
- * A kernel: a static variable of the code that launches it, with the image (file) and the name. The other members are filled in
- * at the first use on each device, by any thread.
+ * A kernel: a static variable of the code that launches it, with the image (file) and the name.  Any
+ * thread's first use on a device fills in the other members.
  */
 typedef struct HjgCudaKernel
 {
 	const char *image;
 	const char *name;
 	HjgCudaFunction functions[HJG_CUDA_MAX_DEVICES];
-	unsigned	shared_bytes[HJG_CUDA_MAX_DEVICES];	/* dynamic shared memory it was allowed */
+	unsigned	shared_bytes[HJG_CUDA_MAX_DEVICES];	/* dynamic shared memory that the driver allows it */
 } HjgCudaKernel;
 
 #define HJG_CUDA_KERNEL(variable, image_name) \
 	static HjgCudaKernel variable = {.image = image_name, .name = #variable}
 
-/* The image that only the laboratory has: the product's joins with the output of benchmarks. */
+/* An image of the laboratory: the product's joins with the output of benchmarks. */
 #define HJG_CUDA_LAB_IMAGE "cuda_kinds"
 
 /* The kernels of a join by HjgCudaKind. */
@@ -208,14 +210,14 @@ extern HjgCudaResult hjg_cuda_kernel_load(HjgCudaDevice *device, HjgCudaKernel *
 
 /* ---- device_cuda_memory.c: device memory ---- */
 
-/* Make a pool; the budget of a device is budget_bytes, or most of what is free when that is 0. */
+/* Make a pool; the budget of a device is budget_bytes, or most of its free memory when that is 0. */
 extern HjgCudaPool *hjg_cuda_pool_create(size_t budget_bytes);
 extern size_t hjg_cuda_pool_budget(const HjgCudaPool *pool);
 
-/* Compute what an allocation takes of a grant. */
+/* Compute the bytes of a grant that an allocation uses. */
 extern size_t hjg_cuda_block_bytes(size_t bytes);
 
-/* A part of a device's budget: the memory that a job may have at one time. */
+/* A part of a device's budget: the memory that a job may hold at one time. */
 typedef struct HjgCudaGrant
 {
 	HjgCudaPool *pool;
@@ -225,12 +227,15 @@ typedef struct HjgCudaGrant
 } HjgCudaGrant;
 
 /*
- * Request a part of the budget; requests are served in order.  HJG_ERR_MEMORY when it is more than the budget, too many wait,
- * or the wait of wait_ms is over.
+ * Request a part of the budget; requests are served in order.  HJG_ERR_MEMORY when it exceeds the budget,
+ * too many wait, or wait_ms have passed.
  */
 extern HjgStatus hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *env, unsigned wait_ms,
 								HjgCudaGrant *grant);
-/* Request memory that a job can do without: granted at once, if nobody waits and as much is left for others. */
+/*
+ * Request memory that a job can do without: granted at once, if no job waits and enough is left for
+ * others.
+ */
 extern HjgStatus hjg_cuda_admit_spare(HjgCudaPool *pool, size_t bytes, HjgCudaGrant *grant);
 extern void hjg_cuda_dismiss(HjgCudaGrant *grant);
 
@@ -243,13 +248,13 @@ hjg_cuda_grant_use(HjgCudaGrant *grant, size_t bytes)
 		__atomic_store_n(&grant->peak_bytes, grant->used_bytes, __ATOMIC_RELAXED);
 }
 
-/* Take a block; as cuMemAlloc, but blocks that were freed are used again. */
+/* Allocate a block, as cuMemAlloc, reusing freed blocks. */
 extern HjgCudaResult hjg_cuda_block_take(HjgCudaGrant *grant, size_t bytes, HjgCudaPtr *ptr);
-/* Find the bytes that the block took of the grant. */
+/* Find the bytes of the grant that the block uses. */
 extern size_t hjg_cuda_block_size(HjgCudaPool *pool, HjgCudaPtr ptr);
 /* Keep the block for the next request of its size. */
 extern void hjg_cuda_block_give(HjgCudaPool *pool, HjgCudaPtr ptr);
-/* Free what was not used for idle_ms; the context is current.  Returns the bytes that are left. */
+/* Free blocks that were unused for idle_ms; the context is current.  Returns the bytes that are left. */
 extern size_t hjg_cuda_pool_trim(HjgCudaPool *pool, unsigned idle_ms);
 
 /* ---- device_cuda_stream.c: streams ---- */
@@ -283,33 +288,36 @@ typedef struct HjgCudaStream
 	HjgCudaPtr	parked[HJG_CUDA_PARKED];	/* freed, but queued work may use them */
 	int			nparked;
 	bool		busy;			/* something was queued since the last wait */
-	hjg_u64		phase_ns[HJG_CUDA_PHASES];	/* of work that was waited for */
+	hjg_u64		phase_ns[HJG_CUDA_PHASES];	/* of work that has ended */
 	char		error[128];		/* text of the last error */
 } HjgCudaStream;
 
 extern HjgStatus hjg_cuda_stream_open(HjgCudaStream *stream, HjgCudaDevice *device, const HjgEnv *env, HjgCudaGrant *grant);
-/* Waits for what is queued. */
+/* Wait for queued work and close the stream. */
 extern void hjg_cuda_stream_close(HjgCudaStream *stream);
 
 /*
- * HJG_OK, or the status that stands for the result, with the driver's words in
- * stream->error; does not return after a sticky error.
+ * Convert the driver's result to a status, with its text in stream->error; does not return after an error
+ * that makes the context unusable.
  */
 extern HjgStatus hjg_cuda_check(HjgCudaStream *stream, HjgCudaResult result, const char *what);
 
 /* Allocate device memory, at least 256-byte aligned, not zeroed.  HJG_ERR_MEMORY beyond the grant. */
 extern HjgStatus hjg_cuda_alloc(HjgCudaStream *stream, size_t bytes, HjgCudaPtr *ptr);
-/* Work that uses the memory must have been waited for, or be queued on the same stream as what comes next. */
+/*
+ * Free device memory.  Work that uses it must have ended, or be queued on the same stream as the next
+ * user.
+ */
 extern void hjg_cuda_free(HjgCudaStream *stream, HjgCudaPtr ptr);
 
 /*
- * Queue a launch; a grid of no blocks is no launch.  params as for cuLaunchKernel: addresses of the arguments.
- * Launches should end within 20 ms or so on any data, since a cancelled job waits for them.
+ * Queue a launch; an empty grid launches nothing.  params as for cuLaunchKernel: addresses of the
+ * arguments.  Launches should end within about 20 ms on any data, since a cancelled job waits for them.
  */
 extern HjgStatus hjg_cuda_launch(HjgCudaStream *stream, HjgCudaKernel *kernel, unsigned blocks, unsigned block_threads,
 								 unsigned shared_bytes, void **params);
 
-/* Count the blocks of the kernel that one multiprocessor runs at a time; HJG_ERR_DEVICE where none fits. */
+/* Count the blocks of the kernel that fit a multiprocessor at a time; HJG_ERR_DEVICE when none fits. */
 extern HjgStatus hjg_cuda_occupancy(HjgCudaStream *stream, HjgCudaKernel *kernel, unsigned block_threads,
 									unsigned shared_bytes, int *blocks);
 
@@ -318,22 +326,25 @@ extern HjgStatus hjg_cuda_copy_out(HjgCudaStream *stream, void *to, HjgCudaPtr f
 extern HjgStatus hjg_cuda_copy_within(HjgCudaStream *stream, HjgCudaPtr to, HjgCudaPtr from, size_t bytes);
 extern HjgStatus hjg_cuda_zero(HjgCudaStream *stream, HjgCudaPtr ptr, size_t bytes);
 
-/* Attribute the device's time for work that is queued from here on to the phase. */
+/* Attribute the device's time for work queued from here on to the phase. */
 extern HjgStatus hjg_cuda_mark(HjgCudaStream *stream, HjgCudaPhase phase);
-/* Let later work on stream wait for work that was queued on other. */
+/* Let later work on stream wait for work queued so far on other. */
 extern HjgStatus hjg_cuda_follow(HjgCudaStream *stream, HjgCudaStream *other);
-/* Do the same in two steps, for what is queued on the stream until it is noted; the event is the caller's, made and ended here. */
+/*
+ * Do the same in two steps: note the work queued so far with an event, and wait for the event later.  The
+ * caller owns the event, and opens and closes it here.
+ */
 extern HjgStatus hjg_cuda_note_open(HjgCudaStream *stream, HjgCudaEvent *event);
 extern void hjg_cuda_note_close(HjgCudaStream *stream, HjgCudaEvent *event);
 extern HjgStatus hjg_cuda_note(HjgCudaStream *stream, HjgCudaEvent event);
-/* Waiting for an event that was never noted ends at once. */
+/* Let later work wait for a noted event; an event that was never noted is not waited for. */
 extern HjgStatus hjg_cuda_follow_note(HjgCudaStream *stream, HjgCudaEvent event);
-/* Launch as many blocks as fit the device at a time, but no more than most; one argument. */
+/* Launch as many blocks as fit the device at a time, but at most most; one argument. */
 extern HjgStatus hjg_cuda_launch_filling(HjgCudaStream *stream, HjgCudaKernel *kernel, unsigned block_threads,
 										 unsigned shared_bytes, hjg_u64 most, void *args);
 /*
- * Wait for all that was queued, polling env; HJG_ERR_CANCELLED when env says so, but not before the queue has drained. After
- * the return nothing writes to memory of the job, whatever the status.
+ * Wait for all queued work, polling env.  HJG_ERR_CANCELLED when env says so, but only after the queue has
+ * drained: after the return nothing writes to memory of the job, whatever the status.
  */
 extern HjgStatus hjg_cuda_wait(HjgCudaStream *stream);
 
@@ -353,7 +364,9 @@ typedef struct HjgCudaShape
 	int			key_width;		/* 4, 8 or 16 */
 	HjgMatchMode mode;
 	hjg_u64		build_rows;
-	hjg_u64		probe_rows;		/* most rows of one probe */
+	hjg_u64		probe_rows;		/* The output of a probe: pairs in any order.  counters[0] counts all its
+								 * pairs; if they exceed capacity, the pairs are void (nothing is written
+								 * beyond capacity), and the driver takes its bounded path. */
 	bool		wide_rows;		/* benchmarks: rows are hjg_u64, with keys of 8 bytes */
 } HjgCudaShape;
 
@@ -365,17 +378,21 @@ typedef struct HjgCudaShape
 typedef struct HjgCudaOutput
 {
 	HjgCudaPtr	pairs;			/* HjgPair[capacity] */
-	HjgCudaPtr	keys;			/* or, for benchmarks, columns: keys, ... */
-	HjgCudaPtr	build_rows;		/* ... build and ... */
-	HjgCudaPtr	probe_rows;		/* ... probe rows */
+	HjgCudaPtr	keys;			/* or, for benchmarks, columns: keys, */
+	HjgCudaPtr	build_rows;		/* build rows */
+	HjgCudaPtr	probe_rows;		/* and probe rows */
 	hjg_u64		capacity;
-	HjgCudaPtr	counters;		/* hjg_u64[2], zeroed by the caller: pairs, and with neither pairs nor columns a checksum */
+	HjgCudaPtr	counters;		/* hjg_u64[2], zeroed by the caller: number of pairs; a checksum if neither
+								 * pairs nor columns are written */
 } HjgCudaOutput;
 
-/* More pairs than any two sides have: see verify. */
+/* More pairs than any two sides have: the keys do not suit, see verify. */
 #define HJG_CUDA_UNSUITED (~0ull)
 
-/* Parts of the output that are written; an index into tables of kernels.  Queries get pairs, the others are for benchmarks. */
+/*
+ * The part of the output that is written; an index into tables of kernels.  Queries get pairs, the others
+ * are for benchmarks.
+ */
 typedef enum HjgCudaKind
 {
 	HJG_CUDA_CHECKSUM,
@@ -391,44 +408,43 @@ hjg_cuda_kind(const HjgCudaOutput *output)
 }
 
 /*
- * A resident join.  All functions queue their work on the stream and need not wait
- * for it; they may wait where they need a size.  Partition and bucket numbers come from
- * the most significant bits of the mixed key (hjg_hash.h).
+ * A resident join.  All functions queue their work on the stream and wait only when they need a size.
+ * Partition and bucket numbers come from the most significant bits of the mixed key (hjg_hash.h).
  */
 typedef struct HjgCudaStrategy
 {
-	const char *name;			/* of hjoin_gpu.strategy and of benchmarks */
-	bool		unique;			/* HJG_NEEDS_UNIQUE: build() says no to others */
-	bool		shared;			/* probe() may be called on several streams at a time, and never says no */
-	/* Is this join possible on this device? */
+	const char *name;			/* in hjoin_gpu.strategy and benchmarks */
+	bool		unique;			/* HJG_NEEDS_UNIQUE: build() refuses repeated keys */
+	bool		shared;			/* probe() may run on several streams at a time, and never refuses */
+	/* True if the join is possible on this device. */
 	bool		(*suits) (const HjgCudaDevice *device, const HjgCudaShape *shape);
-	/* Device memory that build and probe have at one time, the sides and the output not counted. */
+	/* Bound the device memory of build and probe at one time, without the sides and the output. */
 	size_t		(*bytes) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/*
-	 * Queue the building of a table; the build side stays where it is, unchanged, until free. HJG_ERR_INPUT, with all memory
-	 * freed, where the keys turn out not to suit: another strategy must be used.
+	 * Queue the building of a table; the build side must stay unchanged until free.  HJG_ERR_INPUT, with
+	 * all memory freed, when the keys do not suit: another strategy must be used.
 	 */
 	HjgStatus	(*build) (HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **table);
 	/*
-	 * Not NULL where queued work finds out whether the keys suit: wait for it; HJG_ERR_INPUT where they do not. A probe before
-	 * that counts HJG_CUDA_UNSUITED pairs if they do not suit, or may take very long.
+	 * Not NULL if queued work finds out whether the keys suit: wait for it; HJG_ERR_INPUT if they do not.
+	 * A probe before that counts HJG_CUDA_UNSUITED pairs if they do not suit, or may take very long.
 	 */
 	HjgStatus	(*verify) (HjgCudaStream *stream, void *table);
-	/* May be called any number of times; on any stream, one at a time unless it is shared. */
+	/* Queue a probe, any number of times and on any stream; one at a time unless the strategy is shared. */
 	HjgStatus	(*probe) (HjgCudaStream *stream, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output);
 	void		(*free) (HjgCudaStream *stream, void *table);
 } HjgCudaStrategy;
 
-/* Define hjg_cuda_<name> with the other members; a row in hjg_strategy.h has the keys that it takes. */
+/* Define hjg_cuda_<name> with the other members; its row in hjg_strategy.h has the keys that it takes. */
 #define HJG_CUDA_STRATEGY(its_name, ...) const HjgCudaStrategy hjg_cuda_##its_name = {.name = #its_name, __VA_ARGS__}
 
 /* Bytes that a random access of device memory moves. */
 #define HJG_CUDA_SECTOR_BYTES 32
 
-/* Most chunks of build rows, each of the size of a table, in which a partition may be joined. */
+/* Most chunks of build rows, each the size of a table, in which a partition may be joined. */
 #define HJG_CUDA_MOST_CHUNKS 16
 
-/* Compute the most build rows of a partition; in any mode but ALL they must be in one table. */
+/* Compute the most build rows of a partition; in every mode but ALL they must fit one table. */
 static inline hjg_u64
 hjg_cuda_most_part_rows(HjgMatchMode mode, hjg_u32 table_rows)
 {
@@ -437,14 +453,14 @@ hjg_cuda_most_part_rows(HjgMatchMode mode, hjg_u32 table_rows)
 
 /* device_cuda_strategies.c */
 
-/* Further strategies, of the laboratory; ends with NULL. Set before the first join, or NULL. */
+/* Further strategies, of the laboratory; ends with NULL.  Set before the first join, or NULL. */
 extern const HjgCudaStrategy *const *hjg_cuda_further_strategies;
 /*
- * Find strategy number ix: first those of HjgCudaStrategyId in their order, without the csr table, which is no HjgCudaStrategy;
- * then further ones; NULL behind the last one.
+ * Find strategy ix: first those of HjgCudaStrategyId in order, without csr, which is no HjgCudaStrategy;
+ * then the further ones; NULL behind the last.
  */
 extern const HjgCudaStrategy *hjg_cuda_strategy_at(int ix);
-/* Build a table and verify it; after an error there is none. */
+/* Build a table and verify it; after an error there is no table. */
 extern HjgStatus hjg_cuda_strategy_build(const HjgCudaStrategy *strategy, HjgCudaStream *stream, const HjgCudaShape *shape,
 										 const HjgCudaSide *build, void **table);
 /* device_cuda_table.c, device_cuda_packed.c, device_cuda_parts.c */

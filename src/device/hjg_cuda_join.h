@@ -2,26 +2,26 @@
  * hjg_cuda_join.h
  *	  A join of the driver "cuda": declarations that its files share.
  *
- * Build (device_cuda_build.c): keys are copied in from the arena; then the strategies that suit the sizes are tried, the one
- * with the least predicted time first, until one takes the keys (HjgCudaStrategy). Keys that none of them takes become a table
- * sorted by bucket ("csr", hjg_csr.h), which takes any join; this is also possible later, from the build keys that a strategy
- * keeps.
+ * Build (device_cuda_build.c): keys are copied in from the arena.  Then the strategies that suit the sizes
+ * are tried, by ascending predicted time, until one takes the keys (HjgCudaStrategy).  Keys that none
+ * takes become a bucket-sorted table ("csr", hjg_csr.h), which takes any join.  This is also possible
+ * later, from the build keys that a strategy keeps.
  *
- * A build side that does not fit the device's memory is joined in several passes (device_cuda_passes.c), each of which is a
- * join as below.
+ * A build side that exceeds the device's memory is joined in several passes (device_cuda_passes.c), each
+ * of which is a join as below.
  *
- * Probe: a batch goes through in chunks, over streams that work at the same time: one copies in, one joins, two copy out
- * alternately. There are two methods: once         (device_cuda_once.c) pairs are written in one pass, in any order.  What does
- * not fit is void, and the
- *			round ends with the chunk before; or the chunk is made smaller.
- * windows	(device_cuda_window.c) of the csr table: a window of rows is counted, cut where the room ends, and
- *			written in canonical order, so that a row with any number of matches is cut and goes
- *			on in the next round.
- * Only windows cut rows and give slices of their matches (HjgCursor), and only they are efficient for rows with very many
- * matches: a join that meets such rows gives up its strategy for good.
+ * Probe: a batch is processed in chunks, over streams that work at the same time: one copies in, one
+ * joins, two copy out alternately.  There are two methods:
+ *	once		(device_cuda_once.c) pairs are written in one pass, in any order. A chunk whose
+ *				pairs do not fit is void: the round ends before it, or the chunk is made smaller.
+ *	windows		(device_cuda_window.c) for the csr table: a window of rows is counted, cut where
+ *				the room ends, and written in canonical order. A row with any number of matches
+ *				can be cut and continued in the next round.
+ * Only windows cut rows and return slices of their matches (HjgCursor), and only they are efficient for
+ * rows with very many matches: a join that meets such rows drops its strategy for good.
  *
- * Where probes only read the table (HjgCudaStrategy.shared, csr), several batches are probed at a time, each through a branch
- * with streams and buffers of its own (device_cuda_branch.c).
+ * If probes only read the table (HjgCudaStrategy.shared, csr), several batches are probed at a time, each
+ * through a branch with its own streams and buffers (device_cuda_branch.c).
  */
 #ifndef HJG_CUDA_JOIN_H
 #define HJG_CUDA_JOIN_H
@@ -36,13 +36,13 @@
 /* Set the arena that joins read and write; NULL: none. */
 extern void hjg_cuda_region_open(const HjgArenaView *view);
 /*
- * Called around each operation on memory of the arena. Memory of the arena is registered if possible, and stays so; other
- * memory is copied through the driver's own buffers.
+ * Called around each operation on memory of the arena, which is registered if possible and stays so.
+ * Other memory is copied through the driver's own buffers.
  */
 extern void hjg_cuda_region_enter(void);
 extern void hjg_cuda_region_leave(void);
 extern void hjg_cuda_region_pin(const void *ptr);
-/* Unregister memory when nothing was copied for idle_ms. */
+/* Unregister the memory when nothing was copied for idle_ms. */
 extern void hjg_cuda_region_trim(unsigned idle_ms);
 
 /* Part of a row. */
@@ -56,8 +56,8 @@ typedef enum HjgCudaOfRow
 extern HjgStatus hjg_cuda_bring_rows(HjgCudaStream *stream, HjgCudaOfRow what, size_t width, HjgCudaPtr to,
 									 const HjgSegment *segments, int nsegments, hjg_u64 row, hjg_u64 n);
 /*
- * Count bytes of a build side that were queued, and wait where they are many, so that cancellation is noticed. *queued_bytes is
- * 0 at first.
+ * Count queued bytes of a build side, and wait when they are many, so that cancellation is noticed.
+ * *queued_bytes is 0 at first.
  */
 extern HjgStatus hjg_cuda_pace(HjgCudaStream *stream, size_t *queued_bytes, size_t more_bytes);
 
@@ -71,11 +71,14 @@ typedef struct HjgCudaResultHeader
 	hjg_u64		npairs;
 	HjgCsrCut	cut;
 	HjgCsrFacts facts;
-	hjg_u64		sums[2];		/* of the round: pairs, columns beside them */
+	hjg_u64		sums[2];		/* of the round: pairs, and their columns */
 	hjg_u32		counts[256];	/* of partitions, in the laboratory */
 } HjgCudaResultHeader;
 
-/* The streams of a join. Sets are kept, because making streams and pinned memory takes longer than a small join. */
+/*
+ * The streams of a join.  Sets are kept, because creating streams and pinned memory takes longer than a
+ * small join.
+ */
 typedef struct HjgCudaStreams
 {
 	HjgCudaStream in;
@@ -87,12 +90,15 @@ typedef struct HjgCudaStreams
 
 extern HjgStatus hjg_cuda_streams_take(HjgCudaDevice *device, const HjgEnv *env, HjgCudaGrant *grant,
 									 HjgCudaStreams **streams);
-/* Wait for all queued work and give the streams back. */
+/* Wait for all queued work and return the streams. */
 extern void hjg_cuda_streams_give(HjgCudaStreams *streams);
 extern HjgStatus hjg_cuda_streams_wait(HjgCudaStreams *streams);
-/* Queue the write of a count to the result header; unlike a copy, it does not wait behind copies of pairs (cuda_flow.cu). */
+/*
+ * Queue the write of a count to the result header; unlike a copy, it does not wait behind copies of pairs
+ * (cuda_flow.cu).
+ */
 extern HjgStatus hjg_cuda_post_count(HjgCudaStream *stream, HjgCudaPtr from, hjg_u64 *to);
-/* Sum up the device's time in a phase since the streams were taken. */
+/* Add up the device's time in a phase since the streams were taken. */
 extern hjg_u64 hjg_cuda_streams_ns(const HjgCudaStreams *streams, HjgCudaPhase phase);
 
 /* ---- device_cuda_csr.c: the table ---- */
@@ -107,12 +113,13 @@ typedef struct HjgCudaCsr
 	bool		unique;			/* no key occurs twice */
 } HjgCudaCsr;
 
-/* Compute the most device memory while a table is built, and the memory of a table. */
+/* Compute the most device memory during the build of a table, and the memory of a table. */
 extern size_t hjg_cuda_csr_build_bytes(int width, hjg_u64 nrows);
 extern size_t hjg_cuda_csr_bytes(int width, hjg_u64 nrows);
 /*
- * Build the table; csr has keys and rows already, mixed and numbered in ascending order. After an error _free() frees all three
- * blocks. facts: in memory that the device can write to; they are there on return.
+ * Build the table; csr already has keys and rows, mixed and numbered in ascending order.  After an error
+ * _free() frees all three blocks.  facts lies in memory that the device can write to, and is complete on
+ * return.
  */
 extern HjgStatus hjg_cuda_csr_build(HjgCudaStream *stream, HjgCsrFacts *facts, HjgCudaCsr *csr, hjg_u64 nrows);
 extern void hjg_cuda_csr_free(HjgCudaStream *stream, HjgCudaCsr *csr);
@@ -173,8 +180,8 @@ typedef struct HjgCudaJoin
 	HjgJoinSpec spec;
 	HjgCudaGrant grant;
 	HjgCudaStreams *streams;
-	bool		branching;		/* the table stays as it was built */
-	struct HjgCudaJoin *trunk;	/* of a branch: the join whose table it borrows */
+	bool		branching;		/* the table stays as it was built, so branches are allowed */
+	struct HjgCudaJoin *trunk;	/* of a branch: the join that owns its table */
 	struct HjgCudaJoin *branches[HJG_MAX_WAYS - 1];
 	int			nbranches;		/* grows while other threads collect statistics */
 
@@ -185,10 +192,10 @@ typedef struct HjgCudaJoin
 	HjgCudaCsr	csr;
 	HjgCudaPayload payload;			/* a branch borrows the build columns, too */
 
-	HjgCudaBuildPasses *passes;		/* not NULL: several build passes; the members below are not used */
+	HjgCudaBuildPasses *passes;		/* not NULL: several build passes; the members below are unused */
 	bool		bounded;		/* the grant has room for the csr table */
 	hjg_u32		chunk_rows;		/* probe rows of a chunk */
-	double		row_pairs;		/* pairs of a probe row in the last chunk that was joined once */
+	double		row_pairs;		/* pairs a probe row in the last chunk that was joined once */
 	bool		chunks;			/* the next members are allocated */
 	HjgCudaPtr	keys[2];		/* raw keys of a chunk, used alternately */
 	HjgCudaPtr	pairs[HJG_CUDA_OUTS];	/* of a chunk, used alternately */
@@ -200,7 +207,7 @@ typedef struct HjgCudaJoin
 /* ---- device_cuda_build.c ---- */
 
 /*
- * Build the table. Segments are in ascending order of row number; they come from the arena, so their contents are not trusted.
+ * Build the table.  Segments ascend by row number; their contents come from the arena and are not trusted.
  * After an error the caller frees the join.
  */
 extern HjgStatus hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
@@ -208,11 +215,11 @@ extern HjgStatus hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segmen
 extern void hjg_cuda_costs_open(const HjgControl *control);
 /* Read the machine's costs with the device's own, or the defaults. */
 extern HjgUnitCosts hjg_cuda_costs(const HjgCudaDevice *device);
-/* Would so many build rows fit the budget, whatever their keys? */
+/* True if nrows build rows fit the budget, whatever their keys. */
 extern bool hjg_cuda_build_fits(HjgCudaJoin *join, hjg_u64 nrows);
-/* Change from the strategy to the csr table. Waits for all streams. */
+/* Replace the strategy by the csr table.  Waits for all streams. */
 extern HjgStatus hjg_cuda_use_csr(HjgCudaJoin *join);
-/* Free all that the join itself has on the device; branches and passes have been freed before. */
+/* Free everything that the join itself has on the device; branches and passes are freed before. */
 extern void hjg_cuda_release(HjgCudaJoin *join);
 /* Write row numbers first_row, first_row + 1, ... */
 extern HjgStatus hjg_cuda_number_rows(HjgCudaStream *stream, HjgCudaPtr rows, hjg_u64 n, hjg_u32 first_row);
@@ -223,7 +230,7 @@ extern HjgStatus hjg_cuda_number_rows(HjgCudaStream *stream, HjgCudaPtr rows, hj
 typedef struct HjgCudaTuning
 {
 	hjg_u32		most_chunk_rows;	/* probe rows of a chunk, ... */
-	hjg_u32		least_chunk_rows;	/* ... and where the budget is small */
+	hjg_u32		least_chunk_rows;	/* ...  and for a small budget */
 } HjgCudaTuning;
 
 extern HjgCudaTuning hjg_cuda_tuning;
@@ -231,7 +238,10 @@ extern HjgCudaTuning hjg_cuda_tuning;
 /* Compute the memory of chunks, and of windows. */
 extern size_t hjg_cuda_chunk_bytes(int width, hjg_u32 rows);
 extern size_t hjg_cuda_window_bytes(hjg_u32 rows);
-/* Allocate, when first needed, buffers of chunks, and of windows; after an error they are freed with the join. */
+/*
+ * Allocate the buffers of chunks, and of windows, when first needed; after an error they are freed with
+ * the join.
+ */
 extern HjgStatus hjg_cuda_alloc_chunks(HjgCudaJoin *join);
 extern HjgStatus hjg_cuda_alloc_windows(HjgCudaJoin *join);
 /* Free both; no queued work may use them. */
@@ -239,7 +249,10 @@ extern void hjg_cuda_free_chunks(HjgCudaJoin *join);
 
 /* ---- device_cuda_probe.c ---- */
 
-/* Probe rows from *at on of a batch of nrows rows; pairs are added to the result; their copies may not have ended. */
+/*
+ * Probe rows from *at on of a batch of nrows rows and append the pairs to the result; copies may still be
+ * queued on return.
+ */
 extern HjgStatus hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
 									 HjgCursor *at, HjgResult *result);
 
@@ -248,25 +261,29 @@ extern HjgStatus hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segmen
 /* Begin a round, with sums of 0. */
 extern HjgStatus hjg_cuda_send_begin(HjgCudaJoin *join, const HjgResult *result);
 /*
- * Queue, on the stream that copies the buffer out: the sums of its npairs pairs and of their columns, and their copies to the
- * end of the result. The caller has made this stream wait for the work that writes them.
+ * Queue, on the stream that copies the buffer out: the sums of its npairs pairs and their columns, and
+ * their copies to the end of the result.  The caller has made this stream wait for the work that writes
+ * them.
  */
 extern HjgStatus hjg_cuda_send_pairs(HjgCudaJoin *join, int buffer, HjgResult *result, hjg_u64 npairs);
-/* Add the sums to the result's, when all copies have ended. */
+/* Add the sums to the result's, after all copies have ended. */
 extern HjgStatus hjg_cuda_send_end(HjgCudaJoin *join, HjgResult *result);
 
 /* ---- device_cuda_once.c ---- */
 
 /*
- * Probe from *cursor on, which is at the beginning of a row. single: no row has more than one pair; otherwise HJG_ERR_INPUT,
- * with nothing changed, where not even a few rows fit the result.
+ * Probe from *cursor on, which is at the beginning of a row.  single: no row has more than one pair.
+ * Otherwise HJG_ERR_INPUT, with nothing changed, when not even a few rows fit the result.
  */
 extern HjgStatus hjg_cuda_probe_once(HjgCudaJoin *join, HjgMatchMode mode, bool single, const HjgSegment *segments,
 									 int nsegments, hjg_u64 nrows, HjgCursor *cursor, HjgResult *result);
 
 /* ---- device_cuda_window.c ---- */
 
-/* Probe from any cursor, in canonical order, by windows of rows whose pairs are counted first: a row may be cut. */
+/*
+ * Probe from any cursor, in canonical order, by windows of rows whose pairs are counted first; a row may
+ * be cut.
+ */
 extern HjgStatus hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
 										HjgCursor *cursor, HjgResult *result);
 
@@ -274,35 +291,38 @@ extern HjgStatus hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *seg
 
 /* Make a branch, as HjgDriver.branch; the context is current. */
 extern HjgCudaJoin *hjg_cuda_branch_make(HjgCudaJoin *join, const HjgEnv *env);
-/* Free the branches; none of them may be in use. */
+/* Free the branches; none may be in use. */
 extern void hjg_cuda_branches_free(HjgCudaJoin *join);
-/* Sum up the statistics of a join and its branches. */
+/* Add up the statistics of a join and its branches. */
 extern void hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats);
 
 /* ---- device_cuda_payload.c ---- */
 
 /*
- * Plan the columns to gather, for a build side of nrows rows with numbers below limit. When chunk_rows is known, their memory
- * may be too much: drop them.
+ * Plan the columns to gather, for a build side of nrows rows with numbers below limit.  The caller drops
+ * them if their memory, known with chunk_rows, is too much.
  */
 extern void hjg_cuda_payload_plan(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows, hjg_u64 limit);
 extern size_t hjg_cuda_payload_bytes(const HjgCudaJoin *join);
-/* Compute the memory that each branch has for itself; it borrows the rest. */
+/* Compute the memory that each branch needs for itself; it borrows the rest. */
 extern size_t hjg_cuda_payload_chunk_bytes(const HjgCudaJoin *join);
 extern void hjg_cuda_payload_borrow(HjgCudaJoin *branch);
 extern void hjg_cuda_payload_drop(HjgCudaJoin *join);
-/* Copy build columns to the device; allocate buffers of chunks, with these. After an error they are freed with the join. */
+/*
+ * Copy build columns to the device; allocate buffers of chunks together with these.  After an error they
+ * are freed with the join.
+ */
 extern HjgStatus hjg_cuda_payload_build(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
 extern HjgStatus hjg_cuda_payload_alloc(HjgCudaJoin *join);
 extern void hjg_cuda_payload_free(HjgCudaJoin *join);
-/* Begin a round; returns the sides that are gathered in it. */
+/* Begin a round; returns the sides whose columns it gathers. */
 extern hjg_u32 hjg_cuda_payload_round(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
-/* Queue the copy of rows [row, row + n) of the probe side's columns into this buffer. */
+/* Queue the copy of the probe side's columns of rows [row, row + n) into this buffer. */
 extern HjgStatus hjg_cuda_payload_load(HjgCudaJoin *join, HjgCudaStream *stream, int buffer, const HjgSegment *segments,
 									 int nsegments, hjg_u64 row, hjg_u64 n);
 /*
- * Queue, behind the work that writes the buffer's pairs, the gathering of their columns; probe rows [first_row, first_row +
- * nrows) are in probe_buffer.
+ * Queue, behind the work that writes the buffer's pairs, the gathering of their columns; probe_buffer
+ * holds the columns of probe rows [first_row, first_row + nrows).
  */
 extern HjgStatus hjg_cuda_payload_gather(HjgCudaJoin *join, int buffer, hjg_u64 npairs, int probe_buffer, hjg_u64 first_row,
 									   hjg_u64 nrows);
@@ -312,11 +332,11 @@ extern HjgStatus hjg_cuda_gather(HjgCudaStream *stream, const HjgKGather *gather
 /* ---- device_cuda_passes.c ---- */
 
 /*
- * Divide a build side that does not fit the budget into passes that do: join->passes. HJG_ERR_MEMORY where that is not
- * worthwhile. The keys stay in the segments until the join ends.
+ * Divide a build side that exceeds the budget into passes that fit: join->passes.  HJG_ERR_MEMORY when
+ * that is not worthwhile.  The keys stay in the segments until the join ends.
  */
 extern HjgStatus hjg_cuda_passes_open(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
-/* Run a round; all pairs are in the result when this returns. */
+/* Run a round; all pairs are in the result on return. */
 extern HjgStatus hjg_cuda_passes_probe(HjgCudaBuildPasses *passes, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
 									  HjgCursor *at, HjgResult *result);
 extern void hjg_cuda_passes_stats(const HjgCudaBuildPasses *passes, HjgJobStats *stats);

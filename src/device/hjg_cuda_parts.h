@@ -1,10 +1,10 @@
 /*
  * hjg_cuda_parts.h
- *	  Resident joins by radix partitions: declarations that their three files share.
- *	  Internal to the room "device".
+ *	  Resident joins by radix partitions: declarations that their three files share.  Internal to the
+ *	  room "device".
  *
- *		device_cuda_parts_plan.c	how many partitions, in how many passes, and what table joins them
- *		device_cuda_parts_side.c	one side partitioned
+ *		device_cuda_parts_plan.c	plans partitions, passes and the table that joins them
+ *		device_cuda_parts_side.c	partitions one side
  *		device_cuda_parts.c			the strategies radix1 and radix2
  */
 #ifndef HJG_CUDA_PARTS_H
@@ -14,7 +14,7 @@
 #include "layout/hjg_cuda_args.h"
 
 #define HJG_CUDA_KEY_CLASSES 4	/* 4, 8, 16 bytes; 8 with wide rows */
-#define HJG_CUDA_STATIC_SHARED 1024		/* more than any of the kernels has */
+#define HJG_CUDA_STATIC_SHARED 1024		/* more static shared memory than any of the kernels has */
 #define HJG_CUDA_PLAIN_BITS 8	/* with more partitions, a plain pass would write too many incomplete sectors */
 #define HJG_CUDA_ALIGNED_LEAST_BITS 10
 #define HJG_CUDA_ALIGNED_MOST_BITS 12
@@ -22,7 +22,7 @@
 /* Sizes that tests make small to reach every path with few rows. */
 typedef struct HjgCudaPartsTuning
 {
-	int			aligned_bits;	/* not 0: bits of an aligned pass, which is taken where possible */
+	int			aligned_bits;	/* not 0: bits of an aligned pass, which is taken when possible */
 	hjg_u32		tile_rows;		/* not 0: most rows of its tiles; a multiple of 32 */
 } HjgCudaPartsTuning;
 
@@ -36,15 +36,15 @@ typedef struct HjgCudaPartsPlan
 	int			row_bytes;		/* key and row number */
 	int			first_bits;		/* of the first pass */
 	int			second_bits;	/* of the second pass, or 0 */
-	bool		aligned;		/* the one pass is an aligned scatter */
+	bool		aligned;		/* the only pass is an aligned scatter */
 	bool		packed;			/* the join keeps one byte of a key */
-	bool		halved;			/* and two of its blocks share a multiprocessor */
+	bool		halved;			/* two blocks of the packed join share a multiprocessor */
 	hjg_u32		build_limit;	/* build rows of a table */
 	unsigned	join_threads;
 	unsigned	join_shared;
 } HjgCudaPartsPlan;
 
-/* False where the device or the sizes do not allow it in so many passes. */
+/* Plan the join; false when the device or the sizes do not allow it in npasses passes. */
 extern bool hjg_cuda_parts_plan(const HjgCudaDevice *device, const HjgCudaShape *shape, int npasses, HjgCudaPartsPlan *plan);
 
 static inline int
@@ -55,7 +55,7 @@ hjg_cuda_parts_bits(const HjgCudaPartsPlan *plan)
 
 /* ---- device_cuda_parts_side.c ---- */
 
-/* One side, partitioned. */
+/* One partitioned side. */
 typedef struct HjgCudaParts
 {
 	HjgCudaPtr	keys;			/* blocks of rows */
@@ -72,13 +72,16 @@ typedef struct HjgCudaParts
 	HjgCudaPtr	unit_first;
 } HjgCudaParts;
 
-/* Does the device have the shared memory for plain passes, and for an aligned one? */
+/* True if the device has the shared memory for plain passes, and for an aligned pass. */
 extern bool hjg_cuda_parts_plain_fits(const HjgCudaDevice *device, const HjgCudaPartsPlan *plan);
 extern bool hjg_cuda_parts_aligned_fits(const HjgCudaDevice *device, int bits);
-/* Compute the device memory of a side; and of a side between two passes. */
+/* Compute the device memory of a side, and of a side between two passes. */
 extern size_t hjg_cuda_parts_bytes(const HjgCudaPartsPlan *plan, hjg_u64 nrows);
 extern size_t hjg_cuda_parts_between_bytes(const HjgCudaPartsPlan *plan, hjg_u64 nrows);
-/* Queue all passes.  units: of a join with this side as the probe side, of which this fills in probe and unit_first; or NULL. */
+/*
+ * Queue all passes.  units: NULL, or the units of a join with this side as probe side, whose members probe
+ * and unit_first are set here.
+ */
 extern HjgStatus hjg_cuda_parts_make(HjgCudaStream *stream, const HjgCudaPartsPlan *plan, const HjgCudaSide *side,
 									 HjgCudaParts *parts, HjgKUnits *units);
 extern void hjg_cuda_parts_free(HjgCudaStream *stream, HjgCudaParts *parts);

@@ -2,13 +2,13 @@
  * hjg_device.h
  *	  The program hjoin_gpu_device: declarations that its files share.
  *
- * Room "device": pure C, many threads, the only place where a driver of a device may ever be loaded.  The program serves one
- * arena, which its supervisor hands over by descriptor, until the socket to the supervisor closes; without these arguments it
- * is a tool (--list, --self-test).
+ * Room "device": pure C, many threads, the only place where a device's driver may ever be loaded.  The
+ * program serves one arena, whose descriptors its supervisor hands over, until the socket to the
+ * supervisor closes.  Without these arguments it is a tool (--list, --self-test).
  *
- * Threads.  All signals are blocked in all of them from before the first one starts.  The main thread waits for the socket's
- * end and for SIGTERM; runners claim operations and run them, sharing one engine pool; the beater writes the heartbeat and
- * trims idle memory; the watcher searches devices.
+ * Threads.  All threads block all signals from before the first one starts.  The main thread waits for the
+ * end of the socket and for SIGTERM; runners claim operations and run them, sharing the engine pools; the
+ * beater writes the heartbeat and trims idle memory; the watcher searches devices.
  */
 #ifndef HJG_DEVICE_H
 #define HJG_DEVICE_H
@@ -23,21 +23,24 @@
 /* ---- device_drivers.c: the table of drivers ---- */
 
 /*
- * One family of devices.  A driver's joins are its own; env and the keys of the build side are valid as long as the join. build
- * and probe are as in hjg_engine.h; any runner may call them, but only one at a time for a join, or for a branch of it.
+ * One family of devices.  The driver owns its joins; env and the keys of the build side are valid as long
+ * as the join.  build and probe are as in hjg_engine.h; any runner may call them, but only one at a time
+ * for a join or a branch of it.
  */
 typedef struct HjgDriver
 {
 	HjgDeviceKind kind;
 	int			room;			/* most devices that it lists */
-	bool		staged;			/* probe() needs pages of private memory, because it computes no checksum (HjgResult.sum) */
+	bool		staged;			/* probe() needs pages of private memory, because it computes no checksum
+								 * (HjgResult.sum) */
 	/*
-	 * Fill in at most room devices; returns their number. May be called again after changes; a device keeps its place.
+	 * Fill in at most room devices; returns their number.  May be called again after changes; a device
+	 * keeps its place.
 	 */
 	int			(*list) (HjgDeviceInfo *devices, int room);
 	/*
-	 * Not NULL: listing may take long, so the watcher does it, repeatedly, and calls this after each time for housekeeping;
-	 * returns the time until the next one, in ms.
+	 * Not NULL: listing may take long, so the watcher does it, repeatedly, and then calls this for
+	 * housekeeping; returns the ms until the next time.
 	 */
 	unsigned	(*tend) (void);
 	HjgStatus	(*build) (int device, const HjgEnv *env, const HjgJoinSpec *spec,
@@ -45,9 +48,10 @@ typedef struct HjgDriver
 	HjgStatus	(*probe) (void *join, const HjgSegment *segments, int nsegments,
 						  HjgCursor *cursor, HjgResult *result);
 	/*
-	 * Not NULL: make a branch, which probe() takes in place of the join, at the same time as calls with the join and its other
-	 * branches, of which there are less than HJG_MAX_WAYS. env is for the branch's calls. Returns NULL where the join takes one
-	 * call at a time, or memory is short. free() of the join frees its branches; stats() includes them.
+	 * Not NULL: make a branch, which probe() takes in place of the join.  Calls with the join and its
+	 * branches, fewer than HJG_MAX_WAYS, may run at the same time.  env is for the branch's calls.  NULL
+	 * when the join takes one call at a time, or memory is short.  free() of the join frees its branches;
+	 * stats() includes them.
 	 */
 	void	   *(*branch) (void *join, const HjgEnv *env);
 	/* Fill in the join's statistics; may be called during probes. */
@@ -55,36 +59,37 @@ typedef struct HjgDriver
 	void		(*free) (void *join);
 } HjgDriver;
 
-/* Operations of one job at a time. */
+/* Most operations of one job that run at a time. */
 #define HJG_MAX_WAYS 3
 
 extern const HjgDriver hjg_opencl_driver;	/* device_opencl.c */
 extern const HjgDriver hjg_cpu_driver;	/* device_cpu.c */
 
-/* Processors that this process may use. */
+/* Count the processors that this process may use. */
 extern int	hjg_device_cpus(void);
 
 /*
- * Open all drivers and fill in a table of HJG_MAX_DEVICES entries, the arena's or another one, at places that belong to the
- * drivers; entries between them are absent. Slow listings are left to the watcher, unless all is set.
+ * Open all drivers and fill in a table of HJG_MAX_DEVICES entries, the arena's or another, at places that
+ * belong to the drivers; entries between them are absent.  Slow listings are left to the watcher, unless
+ * all is set.
  */
 extern void hjg_drivers_open(HjgDeviceInfo *devices, bool all);
 /* Start and stop the watcher, for drivers with tend(); false when it cannot start. */
 extern bool hjg_drivers_watch(HjgDeviceInfo *devices);
 extern void hjg_drivers_unwatch(void);
-/* Find the driver of a device that was listed, and the device's number within it; or NULL. */
+/* Find the driver of a listed device, and the device's number within it; or NULL. */
 extern const HjgDriver *hjg_driver_of(int device_ix, int *number);
 
 /* ---- device_workspace.c: memory of the engines ---- */
 
 /*
- * Allocate and free as in HjgEnv; freed memory is kept for some time. Memory that comes new from the system should be touched
- * before it is used.
+ * Allocate and free as in HjgEnv; freed memory is kept for some time.  Fresh memory from the system should
+ * be touched before it is used.
  */
 extern void *hjg_workspace_alloc(size_t bytes, bool *fresh);
 extern void hjg_workspace_touch(void *ptr, size_t bytes, HjgPool *pool, bool (*poll) (void *), void *arg);
 extern void hjg_workspace_free(void *ptr, size_t bytes);
-/* Give memory that was not used for idle_ms back to the system; returns the bytes that are kept. */
+/* Give memory that was unused for idle_ms back to the system; returns the bytes kept. */
 extern size_t hjg_workspace_trim(unsigned idle_ms);
 extern size_t hjg_workspace_bytes(void);
 
@@ -92,12 +97,15 @@ extern size_t hjg_workspace_bytes(void);
 
 /* Make a condition for hjg_wait_ms(). */
 extern void hjg_wait_init(pthread_cond_t *cond);
-/* Wait for the condition, with the lock, for at most that long. */
+/* Wait for the condition for at most ms, with the lock held. */
 extern void hjg_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, unsigned ms);
 
-/* ---- device_health.c: failures of devices, remembered in the device half ---- */
+/* ---- device_health.c: failures of devices, kept in the device half ---- */
 
-/* Set the table; NULL: one of this process's own. Counts a failure for each device that a dead process was using. */
+/*
+ * Set the table; NULL: one of this process's own.  Counts a failure for each device that a dead process
+ * was using.
+ */
 extern void hjg_health_open(HjgDeviceBlock *block);
 /* Note that this process was told to end, so that devices in use do not count as failed. */
 extern void hjg_health_excuse(void);
@@ -106,24 +114,25 @@ extern void hjg_health_enter(const char *device);
 extern void hjg_health_leave(const char *device);
 /* Note a failure, with a message on stderr. */
 extern void hjg_health_note(const char *device, const char *text);
-/* Do the same where a retry would be useless for now: the device rests at once, unless it rests already. */
+/* Note a failure where a retry is useless for now: the device rests at once, unless it rests already. */
 extern void hjg_health_rest(const char *device, const char *text);
-/* Do the same after an error with which the process cannot go on, and exit. */
+/* Note a failure after which the process cannot go on, and exit. */
 extern void hjg_health_fatal(const char *device, const char *text) __attribute__((noreturn));
-/* Does the device rest?  The reason then has the time. */
+/* True if the device rests; the reason then has the time. */
 extern bool hjg_health_resting(const char *device, char *reason, size_t room);
 
-/* ---- device_confine.c: what drivers cannot do in this process ---- */
+/* ---- device_confine.c: confinement of this process ---- */
 
 /*
- * Confine this process, which has one thread, and its children for good: they cannot access the data directory except for the
- * cache directory in it. Returns HJG_CONFINED_... for the methods that the kernel supports.
+ * Confine this process, which has one thread, and its children for good: they cannot access the data
+ * directory except for the cache directory in it.  Returns HJG_CONFINED_...  for the methods that the
+ * kernel supports.
  */
 extern hjg_u32 hjg_confine(const char *data_dir, const char *cache_dir);
-/* Has a GPU appeared that the rules do not know?  Only a new process can open it. */
+/* True if a GPU has appeared that the rules do not allow: only a new process can open it. */
 extern bool hjg_confine_outdated(void);
 
-/* ---- device_fault.c: faults on request, in the program for tests alone ---- */
+/* ---- device_fault.c: injected faults, only in the program for tests ---- */
 
 typedef enum HjgFaultPhase
 {
@@ -139,7 +148,7 @@ typedef enum HjgSpoil
 	HJG_SPOIL_NOTHING,
 	HJG_SPOIL_CORRUPT,			/* change a pair */
 	HJG_SPOIL_TRUNCATE,			/* drop a pair */
-	HJG_SPOIL_LOSE,				/* the same, before the sums are made */
+	HJG_SPOIL_LOSE,				/* drop a pair, before the checksums are computed */
 	HJG_SPOIL_COLUMNS			/* change a gathered column */
 } HjgSpoil;
 
@@ -148,7 +157,7 @@ extern bool hjg_fault_open(void);
 extern void hjg_fault_help(void);
 /* Read a variable of the environment that injects a fault for a test; NULL in the installed program. */
 extern const char *hjg_fault_variable(const char *name);
-/* May not return (die, exit, hang) or take long (slow), then with calls of poll. */
+/* Inject the fault due here: may not return (die, exit, hang), or take long with calls of poll (slow). */
 extern HjgSpoil hjg_fault_here(HjgFaultPhase phase, bool (*poll) (void *), void *arg);
 
 /* ---- device_scheduler.c ---- */
@@ -157,7 +166,7 @@ typedef struct HjgServe
 {
 	HjgArenaView view;
 	int			socket;			/* to the supervisor */
-	hjg_u32		epoch;			/* which process of this arena this is */
+	hjg_u32		epoch;			/* number of this process in the arena's sequence of device processes */
 	int			nthreads;		/* of the engine pool; 0 = one for each CPU */
 	bool		list_all;		/* list all devices before the start, even if that takes long */
 	bool		stopping;		/* atomic */
@@ -169,7 +178,7 @@ extern void hjg_scheduler_stop(void);
 
 /* ---- device_beat.c: the heartbeat ---- */
 
-/* The operation that a runner works on; the beater looks at the time of its last progress. */
+/* The operation that a runner works on; the beater reads the time of its last progress. */
 typedef struct HjgBeatSource
 {
 	hjg_u32		job_ix;
@@ -187,7 +196,7 @@ hjg_beat_progress(HjgBeatSource *source)
 	__atomic_store_n(&source->progress_ns, hjg_now_ns(), __ATOMIC_RELAXED);
 }
 
-/* ---- the tool: its commands; they return exit codes ---- */
+/* ---- the tool: its commands, which return exit codes ---- */
 
 /* device_tool.c: --list */
 extern int	hjg_device_list(void);

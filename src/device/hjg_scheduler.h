@@ -11,13 +11,16 @@
 
 typedef struct HjgJobTask HjgJobTask;
 
-/* Used by the runner that works on it; otherwise by the holder of the task's lock. */
+/*
+ * One of the concurrent calls into a job's join.  Its runner uses it while busy; otherwise the holder of
+ * the task's lock does.
+ */
 typedef struct HjgJobWay
 {
 	HjgJobTask *task;
 	HjgBeatSource beat;
 	HjgEnv		env;			/* its arg is the way */
-	void	   *join;			/* of the first way the join, of others branches; NULL: not there */
+	void	   *join;			/* the join in the first way, branches in others; NULL: none */
 	bool		busy;			/* under the lock */
 } HjgJobWay;
 
@@ -27,17 +30,18 @@ struct HjgJobTask
 	pthread_mutex_t lock;
 	hjg_u32		job_ix;
 	hjg_u32		generation;
-	int			nways;			/* that may be used */
-	int			nrunning;		/* ways that are busy */
+	int			nways;			/* ways that may be used */
+	int			nrunning;		/* busy ways */
 	HjgStatus	failed;			/* reason why the cpu engine must join instead, or HJG_OK */
-	hjg_u64		busy_since_ns;	/* while there are operations that run */
+	hjg_u64		busy_since_ns;	/* while operations run */
 	int			next_batch;
 
-	/* these change only while one operation runs, or none */
+	/* these change only while at most one operation runs */
 	const HjgDriver *driver;
-	HjgJoinSpec spec;			/* as the job slot said when it was built */
+	HjgJoinSpec spec;			/* copied from the job slot at the build */
 	HjgStatus	build_status;
-	HjgJobStats stats;			/* last statistics; under the lock, except for fallback: the status because of which the cpu engine joins, or HJG_OK */
+	HjgJobStats stats;			/* last statistics; under the lock, except for fallback: the status that
+								 * made the cpu engine join, or HJG_OK */
 	HjgJobWay	ways[HJG_MAX_WAYS];
 };
 
@@ -45,20 +49,18 @@ struct HjgJobTask
 typedef struct HjgClaim
 {
 	const HjgJobSlot *job;
-	const HjgOp *op;			/* the request, ... */
-	HjgOpReport *report;		/* ... and the answer */
+	const HjgOp *op;			/* the request */
+	HjgOpReport *report;		/* the answer */
 	bool		is_build;
 } HjgClaim;
 
 /* ---- device_round.c ---- */
 
-/*
- * Run an operation that this runner has claimed, on a way of its own, and declare it ready, or queue it again.
- */
+/* Run a claimed operation on its way, and declare it ready or queue it again. */
 extern void hjg_round_carry_out(HjgJobWay *way, const HjgClaim *claim);
 /* Free the join and its branches, which are not in use. */
 extern void hjg_round_drop_join(HjgJobTask *task);
-/* Free them; nobody works any more. */
+/* Free the pools; no runner works any more. */
 extern void hjg_round_pools_free(void);
 
 #endif							/* HJG_SCHEDULER_H */
