@@ -2,12 +2,13 @@
  * coupled_calibrate.c
  *	  Unit costs of the steps, measured in joins of generated rows.
  *
- * Each step runs on one processor alone and on both at once, over tables of several sizes; its cost is the mean time a row over
- * several runs. Computation and memory stalls are thus measured together (the paper, section 4.2, profiles instructions,
- * calibrates stalls apart, and adds them up).
+ * Each step runs on one processor alone and on both at once, over tables of several sizes; its cost is the
+ * mean time a row over several runs.  So computation and memory stalls are measured together (the paper,
+ * section 4.2, profiles instructions, calibrates stalls separately, and adds them up).
  *
- * The fixed cost of a piece of the device is taken from the same joins, not from launches in a row: a driver whose threads have
- * just run takes a launch several times faster than one whose threads sleep, as they do between the pieces of joins.
+ * The fixed cost of a piece of the device is taken from the same joins, not from consecutive launches: a
+ * driver whose threads have just run accepts a launch several times faster than one whose threads sleep,
+ * as they do between the pieces of joins.
  *
  * Joins of all sizes and methods alternate, so that other load on the machine affects all of them alike.
  */
@@ -23,13 +24,13 @@
 #define BUILD_ORDER 2654435761u
 #define PROBE_ORDER 2246822507u
 
-/* Runs of each size; smaller ones have more, because other load disturbs them more. */
+/* Runs of each size; small sizes have more, because other load disturbs them more. */
 static const int nruns_of[HJG_STEP_SIZES] = {HJG_CALIBRATION_RUNS, 21, 13, 8, 3, 1};
 
 /* Least number of rounds; in each round every size has its share of the runs. */
 #define LEAST_TURNS 9
 
-/* Fill in keys of [0, nrows), each once, in an order that depends on the (odd) multiplier. */
+/* Fill in the keys [0, nrows), each once, in an order that depends on the (odd) multiplier. */
 static void
 fill_keys(int width, hjg_u8 *keys, hjg_u32 nrows, hjg_u32 multiplier)
 {
@@ -42,7 +43,7 @@ fill_keys(int width, hjg_u8 *keys, hjg_u32 nrows, hjg_u32 multiplier)
 	}
 }
 
-/* Divide the time of n pieces by their number. */
+/* Compute the time of one of n pieces; infinite without pieces. */
 static double
 each_ns(hjg_u64 ns, hjg_u64 n)
 {
@@ -134,7 +135,7 @@ run_nothing(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 	(void) slot;
 }
 
-/* Measure a launch of very few rows: how long the device works on it, and how long it takes until its end is seen. */
+/* Measure a launch of very few rows: the device's time, and the time until its end is noticed. */
 static HjgStatus
 time_launch(const HjgEnv *env, const HjgRunner *runner, const HjgStepLaunch *launch, double *busy_ns, double *seen_ns)
 {
@@ -155,8 +156,8 @@ time_launch(const HjgEnv *env, const HjgRunner *runner, const HjgStepLaunch *lau
 }
 
 /*
- * Measure the fixed cost of a piece, which does not depend on the size of the join: on the device with a few rows for each work
- * group, on the CPU with an empty unit for each thread.
+ * Measure the fixed cost of a piece, which does not depend on the size of the join: on the device with a
+ * few rows for each work group, on the CPU with an empty unit for each thread.
  */
 static HjgStatus
 measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
@@ -199,7 +200,10 @@ measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	return status;
 }
 
-/* The least share of either processor in joins on both, and the range over which one ratio for all steps varies from run to run. */
+/*
+ * The least share of either processor in joins on both, and the range over which a common ratio varies
+ * between runs.
+ */
 #define LEAST_RATIO 0.1
 #define RATIO_SPREAD 0.3
 
@@ -210,7 +214,7 @@ drawn_number(int run, int i)
 	return (double) (hjg_mix32(HJG_HASH_NO_SEED, (hjg_u32) (run * (HJG_STEP_COUNT + 1) + i + 1)) >> 8) / (1 << 24);
 }
 
-/* Compute the ratio at which both processors end at the same time, if they do not slow each other down. */
+/* Compute the ratio at which both processors end at the same time if they do not slow each other down. */
 static double
 even_ratio(const HjgCoupledSample *cpu, const HjgCoupledSample *device)
 {
@@ -225,7 +229,10 @@ even_ratio(const HjgCoupledSample *cpu, const HjgCoupledSample *device)
 	return cpu_ns + device_ns > 0 ? device_ns / (cpu_ns + device_ns) : 0.5;
 }
 
-/* Set the CPU's shares of the steps for a run of a method; alone: the samples of the run on one processor. */
+/*
+ * Set the CPU's shares of the steps for a run of a method; cpu and device: the samples of the run on one
+ * processor.
+ */
 static void
 set_ratios(HjgCalibrationWay way, int run, const HjgCoupledSample *cpu, const HjgCoupledSample *device, HjgCoupledConfig *config)
 {
@@ -259,15 +266,15 @@ measure_ways(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runne
 }
 
 /*
- * Measure all steps at all sizes. Methods alternate, so that memory is in the caches of either processor, as in joins of
- * different ratios; sizes alternate, too. Where the rounds take too long, fewer of them are enough.
+ * Measure all steps at all sizes.  Methods and sizes alternate, so that memory is in the caches of either
+ * processor, as in joins of different ratios.  If the rounds take too long, fewer suffice.
  */
 static HjgStatus
 measure_sizes(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
 			  const HjgStepCalibration *scratch, double seen_ns, HjgStepCosts *costs)
 {
 	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
-	/* what is part of the steps' times, and of a piece's as well */
+	/* part of the steps' times, and also of a piece's */
 	const double own_ns[HJG_PROCESSORS] = {costs->piece_ns, costs->busy_ns};
 	const size_t bytes = sizeof(HjgCoupledSamples) * (size_t) costs->nsizes;
 	HjgCoupledSamples *samples = env->alloc(env->arg, bytes);

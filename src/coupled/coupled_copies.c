@@ -1,16 +1,16 @@
 /*
  * coupled_copies.c
- *	  The memory that a step reads and writes, and its copies where the device has memory of its own.
+ *	  The memory that a step reads and writes, and its copies for a device with its own memory.
  *
- * The runner of a device with memory of its own knows which copy of each byte is valid (HjgRunner). Code that is about to use
- * memory calls the functions below, which copy what it lacks. So rows cross the bus only where they change their processor, and
- * of a series that stays on the device the host gets only what it reads: the counts of pairs, the pairs, the headers of
- * partitions.
+ * The runner of such a device knows the valid copy of each byte (HjgRunner).  Code that is about to use
+ * memory calls the functions below, which copy the missing parts.  So rows cross the bus only when they
+ * change their processor, and of a series that stays on the device the host gets only what it reads: the
+ * counts of pairs, the pairs, the headers of partitions.
  *
- * Work is copied by ranges of its arrays, a table as a whole. The allocator's flags are an exception: CPU threads that unpack
- * raise them on the host while the device builds, so its words are merged, not overwritten.
+ * Work is copied by ranges of its arrays, a table as a whole.  The allocator's flags are an exception: CPU
+ * threads that unpack raise them on the host while the device builds, so they are merged, not overwritten.
  *
- * Where the device works in place, these functions do nothing.
+ * If the device works in place, these functions do nothing.
  */
 #include "coupled/hjg_coupled_internal.h"
 
@@ -19,7 +19,7 @@
 
 /* ---- what steps use ---- */
 
-/* Add rows [begin, end) of the array at off, width bytes a row; an array that is not there has no bytes. */
+/* Add rows [begin, end) of the array at off, width bytes a row; a missing array adds nothing. */
 static void
 add_rows(HjgStepRanges *of, hjg_u64 off, size_t width, hjg_u32 begin, hjg_u32 end, bool reads, bool writes)
 {
@@ -36,7 +36,7 @@ hjg_step_uses_table(HjgStep step)
 	return step != HJG_STEP_HASH && step != HJG_STEP_NUMBER && step != HJG_STEP_N2 && step != HJG_STEP_N3;
 }
 
-/* Find where an array of work begins; 0: the launch has none. */
+/* Find the offset of an array of work; 0: the launch has none. */
 static hjg_u64
 array_off(const HjgStepLaunch *launch, HjgArray array)
 {
@@ -72,7 +72,7 @@ hjg_step_ranges(const HjgStepLaunch *launch, HjgStepRanges *of)
 	{
 		const bool	reads = (hjg_step_use[launch->step].reads & HJG_ARRAY_BIT(i)) != 0;
 		const bool	writes = (hjg_step_use[launch->step].writes & HJG_ARRAY_BIT(i)) != 0 && !scatters;
-		/* keys are counted from the launch's first one on, their mixes and numbers by their places in work */
+		/* keys are counted from the launch's first key, their mixes and numbers by their places in work */
 		const hjg_u32 shift = launch->step == HJG_STEP_HASH && i != HJG_ARRAY_KEYS ? args->first_index : 0;
 		const bool	is_whole = i == HJG_ARRAY_HEADERS;
 
@@ -81,13 +81,13 @@ hjg_step_ranges(const HjgStepLaunch *launch, HjgStepRanges *of)
 	}
 	if (scatters)
 	{
-		/* rows go anywhere among those of the series, all of which are one processor's */
+		/* rows go anywhere among those of the series, all of which belong to one processor */
 		add_rows(of, args->dst_mixed_off, (size_t) launch->width, 0, launch->dst_rows, false, true);
 		add_rows(of, args->dst_rows_off, 4, 0, launch->dst_rows, false, true);
 	}
 }
 
-/* ---- where it is ---- */
+/* ---- the valid copies ---- */
 
 bool
 hjg_series_copies(const HjgCoupled *join)
@@ -103,7 +103,7 @@ move_ranges(const HjgCoupled *join, HjgProcessor to, const HjgRegion *region, co
 	return join->runner->move(join->runner->arg, to, &memory, ranges, nranges);
 }
 
-/* Bring ranges of work to the CPU and wait; the time counts as its step's. */
+/* Copy ranges of work to the CPU and wait; the time counts as the step's. */
 static HjgStatus
 bring_ranges(HjgCoupled *join, const HjgRange *ranges, int nranges, HjgStep step)
 {
@@ -184,7 +184,7 @@ merge_allocator(const HjgCoupled *join, const HjgCoupledPart *part)
 	return HJG_OK;
 }
 
-/* Move the whole table, part by part; the allocator, which comes first, is not overwritten on the host. */
+/* Move the whole table in parts; the allocator, which comes first, is not overwritten on the host. */
 static HjgStatus
 move_table(HjgCoupled *join, const HjgCoupledPart *part, HjgProcessor to, bool writes)
 {
@@ -232,7 +232,7 @@ hjg_copies_table(HjgCoupled *join, HjgProcessor to, bool writes)
 double
 hjg_copies_table_ns(const HjgCoupled *join, HjgProcessor to, double nrows, double bytes)
 {
-	/* the allocator by itself, and the rest */
+	/* one copy of the allocator, one of the rest */
 	const HjgCopies copies = {.n = bytes > 0 ? 2 : 0, .bytes = bytes};
 	const HjgCopyCost cost = hjg_copy_cost(join->config.costs, join->config.costs->move[to], nrows);
 
@@ -245,7 +245,7 @@ hjg_copies_flags(HjgCoupled *join)
 	const hjg_u64 started = hjg_now_ns();
 	HjgStatus	status;
 
-	/* the CPU built it, or has it back */
+	/* the CPU built the table, or has it back */
 	if (!hjg_series_copies(join) || join->part->missing_bytes[HJG_ON_CPU] == 0)
 		return HJG_OK;
 	status = merge_allocator(join, join->part);

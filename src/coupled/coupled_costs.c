@@ -2,12 +2,12 @@
  * coupled_costs.c
  *	  Unit costs of the steps from samples of joins.
  *
- * Three kinds of joins give three costs of a step: joins on one processor, the cost of a row alone; joins on both with one
- * ratio for all steps, the growth of that cost while the other processor works; and joins with ratios that differ, the extra
- * cost of a row that the other processor had before.
+ * Three kinds of joins give three costs of a step: joins on one processor, the cost of a row alone; joins
+ * on both with one ratio for all steps, the growth of that cost while the other processor works; and joins
+ * with different ratios, the extra cost of a row that the other processor had before.
  *
- * Where the device works on copies, copies are timed apart and are no part of the cost of a row: their costs, for each copy and
- * for each byte, come from all joins of a size together.
+ * If the device works on copies, these are timed separately and are not part of the cost of a row: their
+ * costs, for each copy and for each byte, come from all joins of a size together.
  */
 #include <math.h>
 #include <stddef.h>
@@ -24,8 +24,9 @@ zero_if_none(double ns)
 }
 
 /*
- * The share of the samples that is left out at either end, for unusual disturbances. The others are averaged: every join is
- * disturbed in one step or another, and the sum of the steps' medians would contain no disturbance at all.
+ * The share of the samples that is dropped at either end, against unusual disturbances.  The others are
+ * averaged: every join is disturbed in one step or another, and the sum of the steps' medians would
+ * contain no disturbance at all.
  */
 #define TRIMMED 0.125
 
@@ -33,7 +34,10 @@ zero_if_none(double ns)
 #define SAMPLE_DOUBLES (sizeof(HjgCoupledSample) / sizeof(double))
 _Static_assert(sizeof(HjgCoupledSample) % sizeof(double) == 0, "samples do not lie a whole number of doubles apart");
 
-/* Compute the mean of a member over nruns samples of some methods, beginning at first; infinite where no sample has it. */
+/*
+ * Compute the mean of a member over nruns samples of some methods, beginning at first; infinite if no
+ * sample has it.
+ */
 static double
 mean_of(const double *first, int nways, int nruns)
 {
@@ -54,8 +58,8 @@ mean_of(const double *first, int nways, int nruns)
 #define NKINDS 4
 
 /*
- * Compute the share of a step's time that is in series of a kind; a step that occurs on both sides of the join counts half for
- * each.
+ * Compute the share of a step's time that is in series of a kind; a step that occurs on both sides of the
+ * join counts half for each.
  */
 static double
 part_in(int kind, int step, bool partitioned)
@@ -72,7 +76,10 @@ part_in(int kind, int step, bool partitioned)
 	return step == HJG_STEP_HASH || step == HJG_STEP_NUMBER ? parts[partitioned][step][kind] : kind_of[step] == kind;
 }
 
-/* Compute the share of a processor's time, in the series that have the step, in which the other one worked as well. */
+/*
+ * Compute the fraction of a processor's time, in the series that have the step, in which the other
+ * processor worked as well.
+ */
 static double
 overlap_of(const HjgCoupledSample *sample, bool partitioned, int p, int step)
 {
@@ -86,8 +93,8 @@ overlap_of(const HjgCoupledSample *sample, bool partitioned, int p, int step)
 }
 
 /*
- * Compute the relative growth of a step's time while the other processor works all the time. Runs are weighted by their rows
- * and by the share of the time in which it worked.
+ * Compute the relative growth of a step's time while the other processor works all the time.  Runs are
+ * weighted by their rows and by the fraction of the time in which it worked.
  */
 static double
 slowdown_of(const HjgCoupledSample *samples, int nruns, bool partitioned, int p, int step, double alone_ns)
@@ -105,7 +112,7 @@ slowdown_of(const HjgCoupledSample *samples, int nruns, bool partitioned, int p,
 	return hjg_trimmed_mean(slowdowns, nruns, TRIMMED);
 }
 
-/* Predict the time of a run on a processor by the costs of its size, without rows that are taken over. */
+/* Predict the time of a run on a processor from the costs of its size, without rows that are taken over. */
 static double
 expected_ns(const HjgCoupledSample *sample, bool partitioned, int p, const double alone_ns[HJG_STEP_COUNT], const double together_ns[HJG_STEP_COUNT])
 {
@@ -129,7 +136,7 @@ rows_ns(const HjgCoupledSample *sample, int p)
 	return ns;
 }
 
-/* Compute how much one processor's time over the other's differs from join to join. */
+/* Compute how much the ratio of the processors' times differs between joins. */
 static double
 spread_of(const HjgCoupledSample *samples, int nruns, bool partitioned, const double alone_ns[HJG_PROCESSORS][HJG_STEP_COUNT],
 		  const double together_ns[HJG_PROCESSORS][HJG_STEP_COUNT])
@@ -172,9 +179,9 @@ take_means(const HjgCoupledSample samples[HJG_CALIBRATION_WAYS][HJG_CALIBRATION_
 }
 
 /*
- * Compute the extra cost of a row that the other processor had in the step before. It is smaller than the differences between
- * joins of one size, so it is computed over all sizes and steps together, as the time by which runs with mixed ratios are
- * longer than predicted.
+ * Compute the extra cost of a row that the other processor had in the previous step.  It is smaller than
+ * the differences between joins of one size, so it is computed over all sizes and steps together, as the
+ * time by which runs with mixed ratios exceed their prediction.
  */
 static double
 exchange_of(const HjgCoupledSamples *samples, const int ndone[HJG_STEP_SIZES], const HjgStepCosts *costs, int p)
@@ -209,12 +216,12 @@ typedef struct CopyFit
 	double		bb;
 	double		n;
 	double		b;
-	HjgCopyCost cost;			/* the fit before this one */
+	HjgCopyCost cost;			/* the previous fit */
 } CopyFit;
 
 /*
- * Add a sample of copies.  Errors are weighted by the expected time; weighted by the measured time, disturbed copies would
- * count least.
+ * Add a sample of copies.  Errors are weighted by the expected time; with the measured time, disturbed
+ * copies would count least.
  */
 static void
 add_copies(CopyFit *fit, const HjgCopySample *sample)
@@ -234,7 +241,7 @@ add_copies(CopyFit *fit, const HjgCopySample *sample)
 	fit->b += weight * bytes * sample->ns;
 }
 
-/* Finish a fit: neither part is negative; without samples both are 0. The next one begins anew. */
+/* Finish a fit: neither part is negative; without samples both are 0.  Then reset the sums. */
 static void
 finish_fit(CopyFit *fit)
 {
@@ -270,7 +277,7 @@ add_sample(CopyFits *fits, const HjgCoupledSample *sample)
 	}
 }
 
-/* Weights come from the fit before, so there are several fits. */
+/* Number of fits: the weights come from the previous fit. */
 #define NFITS 4
 
 static bool
@@ -300,20 +307,21 @@ fit_copies(HjgCoupledSample (*const samples)[HJG_CALIBRATION_WAYS][HJG_CALIBRATI
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
 		costs->copy[p][size] = fits.rows[p].cost;
-		/* where no table was copied in one direction, the other one's costs are taken */
+		/* if no table was copied in one direction, take the other direction's costs */
 		costs->move[p][size] = fits.tables[costs_time(&fits.tables[p].cost) ? p : 1 - p].cost;
 	}
 }
 
 /*
- * Fill gaps: a step that a processor could not run, or not on so many rows, has no cost. The model multiplies costs by ratios
- * of 0 and adds them up, so they must be finite. The cost is that for fewer rows, since joins of more rows will be given up as
- * this one was, or, without one, so high that only a ratio of 1 is chosen.
+ * Fill gaps: a step that a processor could not run, or not for this many rows, has no cost.  The model
+ * multiplies costs by ratios of 0 and adds them up, so they must be finite.  The cost becomes that for
+ * fewer rows, since joins of more rows will be given up as this one was; without such a cost it becomes so
+ * high that only a ratio of 1 is chosen.
  */
 static void
 fill_gaps(HjgStepCosts *costs)
 {
-	/* joins in parts partition without PHJ, too */
+	/* joins in parts partition even without PHJ */
 	for (int n = 0; n < costs->nsizes * HJG_PROCESSORS * HJG_STEP_COUNT; n++)
 	{
 		double	   *alone = &costs->alone_ns[0][0][0][0] + n;

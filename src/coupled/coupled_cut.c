@@ -3,12 +3,12 @@
  *	  Pairs of a probe row that the end of a result cuts, in ascending order of build row as HjgCursor
  *	  demands.
  *
- * They are written here, not by p4, whose output has no order: from the list of the row's key node, which is sorted once and
- * kept for the rounds that follow.
+ * They are written here, not by p4, whose output has no order: from the list of the row's key node, which
+ * is sorted once and kept for the following rounds.
  */
 #include "coupled/hjg_coupled_internal.h"
 
-/* Sort ascending, 11 bits a pass; n more words behind them are scratch. */
+/* Sort ascending, 11 bits a pass; n more words behind rids are scratch. */
 static HjgStatus
 sort_rids(HjgCoupled *join, hjg_u32 *rids, hjg_u32 n)
 {
@@ -80,9 +80,9 @@ sorted_rids(HjgCoupled *join, hjg_u32 ref, const hjg_u32 **rids)
 typedef struct CutRow
 {
 	HjgResult  *result;
-	const hjg_u32 *rids;		/* NULL: the one pair without a build row */
+	const hjg_u32 *rids;		/* NULL: a single pair without a build row */
 	hjg_u32		probe_row;
-	hjg_u64		at;				/* pair of the round that the first one becomes */
+	hjg_u64		at;				/* position of the first pair in the round */
 } CutRow;
 
 static void

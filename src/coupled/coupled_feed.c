@@ -1,34 +1,36 @@
 /*
  * coupled_feed.c
- *	  Decompression (D): keys are unpacked, window after window, ahead of the series that hashes them.
+ *	  Decompression (D): keys are unpacked, window by window, ahead of the series that hashes them.
  *
- * A series that begins with HASH runs in windows of at most config.was_bytes of keys.  While E works on one window, D unpacks
- * the next one into the other of two buffers: by a set of threads on the CPU's side, and by the first work groups of each of
- * the series' launches on the device's.  Both wait for each other between windows, where He, Zhang and He set a flag for each
- * block (section 3.2.2). P fetches the packed bytes of the next window.  Without a set of threads for D (pipelines E and PE on
- * packed keys) the threads of E either hash packed keys themselves (coupled_feed_hash.c), a whole run at once, or unpack each
- * window before it is hashed.
+ * A series that begins with HASH runs in windows of at most config.was_bytes of keys.  While E works on
+ * one window, D unpacks the next one into the other of two buffers: with a set of threads on the CPU's
+ * side, and with the first work groups of each of the series' launches on the device's.  E and D wait for
+ * each other between windows, where He, Zhang and He set a flag for each block (section 3.2.2).  P fetches
+ * the packed bytes of the next window.  Without a set of threads for D (pipelines E and PE on packed keys)
+ * the threads of E either hash packed keys themselves (coupled_feed_hash.c), a whole run at once, or
+ * unpack each window before it is hashed.
  *
- * A pipeline with D packs keys that came unpacked, for comparisons and tests; this time is counted apart.
+ * A pipeline with D packs unpacked keys itself, for comparisons and tests; this time is counted
+ * separately.
  */
 #include "coupled/hjg_coupled_internal.h"
 
-/* Windows of fewer rows that came unpacked are not worth packing. */
+/* Least rows of an unpacked window that is worth packing. */
 #define MIN_PACKED_ROWS 64
 
-/* Bandwidth of the device's memory, bytes a nanosecond, assumed for packing where nothing is calibrated. */
+/* Bandwidth of the device's memory, bytes a nanosecond, assumed for packing without calibration. */
 #define BYTES_PER_NS 8
 
 typedef struct FeedWindow
 {
 	hjg_u32		begin;			/* rows of the series */
 	hjg_u32		nrows;
-	hjg_u32		first_row;		/* row number of the first one */
-	hjg_u32		skip;			/* rows of the first block before it */
+	hjg_u32		first_row;		/* row number of the window's first row */
+	hjg_u32		skip;			/* rows of the first block before the window */
 	hjg_u32		first_block;
 	hjg_u32		end_block;
 	const HjgPackHeader *packed;
-	hjg_u64		ticket;			/* of the feeder */
+	hjg_u64		ticket;			/* of the feeder's launch */
 	HjgBeside	beside;
 } FeedWindow;
 
@@ -112,9 +114,12 @@ hjg_feed_plain(HjgCoupled *join, const HjgSegment *segments, int nsegments, cons
 	return status;
 }
 
-/* ---- packing of what came unpacked ---- */
+/* ---- packing of unpacked keys ---- */
 
-/* Pack a window by the join's plans, which come from its first window; where a plan does not suit a later window, NS is used. */
+/*
+ * Pack a window by the join's plans, which come from its first window; if a plan does not suit a later
+ * window, NS is used.
+ */
 static HjgStatus
 pack_window(HjgCoupled *join, const hjg_u8 *keys, hjg_u32 nrows, int which, const HjgPackHeader **packed)
 {
@@ -147,7 +152,10 @@ pack_window(HjgCoupled *join, const hjg_u8 *keys, hjg_u32 nrows, int which, cons
 
 /* ---- windows ---- */
 
-/* Are keys hashed without being unpacked? Then the CPU does HASH, and the series begins with the next step. */
+/*
+ * True if keys are hashed without being unpacked.  The CPU then does HASH, and the series begins with the
+ * next step.
+ */
 static bool
 hashes_packed(const Feed *feed)
 {
@@ -155,7 +163,7 @@ hashes_packed(const Feed *feed)
 		hjg_steps_hashes_packed(feed->join->base.spec.key_width);
 }
 
-/* Find the window that begins at row begin of the series; it ends at the end of its run at the latest. */
+/* Find the window that begins at row begin of the series; it does not go beyond its run. */
 static HjgStatus
 open_window(Feed *feed, int which, hjg_u32 begin)
 {
@@ -174,7 +182,7 @@ open_window(Feed *feed, int which, hjg_u32 begin)
 	window->first_row = scan.run->first_row + in_run;
 	if (window->nrows > scan.run->nrows - in_run)
 		window->nrows = scan.run->nrows - in_run;
-	/* no array of keys, no limit */
+	/* without an array of keys there is no limit */
 	if (window->nrows > join->pipe.was_rows && !hashes_packed(feed))
 		window->nrows = join->pipe.was_rows;
 	if (feed->series->runs->packed)
@@ -224,8 +232,8 @@ fetch_packed(HjgCoupled *join, const HjgSeries *series, const FeedWindow *window
 }
 
 /*
- * Count how many of n blocks the device unpacks, by its share of all cores, while the CPU's threads unpack the others. Without
- * costs, cores of both sides are taken to be equally fast.
+ * Count how many of n blocks the device unpacks, by its share of all cores, while the CPU's threads unpack
+ * the others.  Without costs, cores of both sides count as equally fast.
  */
 static hjg_u32
 device_blocks(const HjgCoupled *join, const FeedWindow *window, hjg_u32 n)
@@ -317,7 +325,7 @@ unpack_on_cpu(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 	hjg_steps_unpack(&launch, 0);
 }
 
-/* Unpack the blocks that were not unpacked within the launches of the last series. */
+/* Unpack the blocks that were not unpacked within the launches of the previous series. */
 static HjgStatus
 unpack_on_device(HjgCoupled *join, const HjgSeries *series, FeedWindow *window, int which)
 {
@@ -333,7 +341,7 @@ unpack_on_device(HjgCoupled *join, const HjgSeries *series, FeedWindow *window, 
 	return status == HJG_OK ? hjg_series_await(&join->base.env, join->runner, ticket) : status;
 }
 
-/* Was a block damaged?  Clears the flag, because the next batch may be undamaged. */
+/* Check for a damaged block, and clear the flag, because the next batch may be undamaged. */
 static bool
 take_damage(HjgCoupled *join)
 {
@@ -384,7 +392,7 @@ execute_window(Feed *feed, int which, HjgBeside *beside, double *predicted_ns)
 	part.runs = &runs;
 	part.first_run_row = 0;
 	part.beside = beside;
-	/* keys of work itself, so that no memory is lent to the device twice */
+	/* an offset into work, so that no memory is lent to the device twice */
 	part.args.keys_off = join->pipe.place.keys_off[which] + (hjg_u64) window->skip * (hjg_u64) join->base.spec.key_width;
 	if (hashes_packed(feed))
 	{
@@ -404,7 +412,7 @@ execute_window(Feed *feed, int which, HjgBeside *beside, double *predicted_ns)
 	return hjg_series_run(join, &part);
 }
 
-/* Abandon the work: after an error no thread may go on to write. */
+/* Stop all work: after an error no thread may still write. */
 static void
 abandon_work(Feed *feed)
 {

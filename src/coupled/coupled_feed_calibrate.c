@@ -1,6 +1,6 @@
 /*
  * coupled_feed_calibrate.c
- *	  Unit costs of in-cache co-processing: unpacking, and fetching for others.
+ *	  Unit costs of in-cache co-processing: unpacking, and fetching ahead.
  */
 #include <math.h>
 
@@ -10,10 +10,13 @@
 #define NRUNS 3
 #define NSTARTS 15
 
-/* Rows that are unpacked to see how long it takes; and what a fetched row is at least. */
+/* Rows that are unpacked to measure their time. */
 #define UNPACK_ROWS (16 * HJG_PACK_BLOCK_ROWS)
 
-/* Unpacking on the device: a batch under NS by all work groups; and on the CPU's threads, as if they did not meet. */
+/*
+ * Measure unpacking: on the device, a batch under NS by all work groups; on the CPU's threads, as if they
+ * did not disturb each other.
+ */
 static HjgStatus
 measure_unpack(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
 			   const HjgStepCalibration *scratch, bool on_device, HjgStepCosts *costs)
@@ -67,8 +70,8 @@ measure_unpack(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 }
 
 /*
- * Measure the device's time a row for the steps with random access, with or without a fetcher; and the rows that the fetcher
- * fetches.
+ * Measure the device's time a row for the steps with random access, with or without a fetcher; and the
+ * fetcher's rate.
  */
 static HjgStatus
 measure_misses(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
@@ -96,8 +99,8 @@ measure_misses(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 }
 
 /*
- * Measure P: how fast one thread fetches the memory that building a large table touches, and how much of its misses that saves
- * the device. The smallest size gives the time of the same pieces in cache.
+ * Measure P: how fast one thread fetches the memory that building a large table touches, and how much of
+ * the device's misses that saves.  The smallest size gives the time of the same pieces in cache.
  */
 static HjgStatus
 measure_fetch(const HjgEnv *env, const HjgCoupledConfig *with, const HjgRunner *runner, int width,
@@ -115,7 +118,7 @@ measure_fetch(const HjgEnv *env, const HjgCoupledConfig *with, const HjgRunner *
 	for (int run = 0; status == HJG_OK && run < 2 * NRUNS; run++)
 	{
 		config.pipeline = run % 2 ? HJG_PIPELINE_PE : HJG_PIPELINE_E;
-		/* pieces of the same size */
+		/* pieces of the same size as with a fetcher */
 		config.chunk_rows = (hjg_u32) (config.was_bytes / HJG_COUPLED_LINE_BYTES);
 		status = measure_misses(env, &config, runner, width, scratch, nrows, &ns[run % 2], &costs->fetch_bytes_per_ns);
 	}
@@ -124,7 +127,7 @@ measure_fetch(const HjgEnv *env, const HjgCoupledConfig *with, const HjgRunner *
 	return status;
 }
 
-/* Start threads of a join's own: they are there when they can be ended. */
+/* Measure the start of a join's set of threads; it is complete when the threads can be ended. */
 static HjgStatus
 time_start(int nthreads, double *median_ns)
 {
@@ -144,7 +147,10 @@ time_start(int nthreads, double *median_ns)
 	return HJG_OK;
 }
 
-/* Measure a set of one thread, and of as many as may be wanted, which gives the time of each further one. */
+/*
+ * Measure a set of one thread, and a set of the most threads that may be wanted, which gives the time of
+ * each further thread.
+ */
 static HjgStatus
 measure_start(int cpu_threads, HjgStepCosts *costs)
 {

@@ -2,10 +2,11 @@
  * coupled_feed_hash.c
  *	  b1, p1 and n1 on packed keys, in pipelines without D.
  *
- * The threads of E read packed blocks themselves, and no array of keys is written. Plain values and those of NS are read one by
- * one at computed places. A block under RLE is unpacked to its runs (partial decompression), and the value of a run is hashed
- * once for all of its rows. Blocks that can only be unpacked in order (Delta, NSV) go through the thread's scratch memory one
- * at a time. He, Zhang and He, section 3.2.2.
+ * The threads of E read packed blocks themselves, and no array of keys is written.  Plain values and those
+ * of NS are read one by one at computed places.  A block under RLE is unpacked to its runs (partial
+ * decompression), and a run's value is hashed once for all of its rows.  Blocks that can only be unpacked
+ * in order (Delta, NSV) go through the thread's scratch memory one at a time.  He, Zhang and He, section
+ * 3.2.2.
  */
 #include "coupled/hjg_coupled_internal.h"
 

@@ -2,19 +2,20 @@
  * coupled_join.c
  *	  The interface of the coupled engine: building, statistics, closing.
  *
- * SHJ builds the table from the caller's rows, window by window.  PHJ first partitions all rows by the first bits of their
- * mixed keys, in one or two passes, and builds from them in that order.  Buckets are longer prefixes of the same bits, so the
- * buckets of a partition are contiguous in the one table, and both algorithms share everything else.
+ * SHJ builds the table from the caller's rows, window by window.  PHJ first partitions all rows by the
+ * first bits of their mixed keys, in one or two passes, and builds from them in that order.  Buckets are
+ * longer prefixes of the same bits, so the buckets of a partition are contiguous in the single table, and
+ * both algorithms share everything else.
  *
- * The join gives up and leaves all work to the cpu engine when a key list becomes so long that the keys must have been chosen
- * to collide.
+ * The join gives up and leaves all work to the cpu engine when a key list becomes so long that the keys
+ * must have been chosen to collide.
  */
 #include "coupled/hjg_coupled_internal.h"
 
 /* Build rows of a window of SHJ. */
 #define BUILD_WINDOW 4194304
 
-/* Rows of a launch; copies of fewer take longer to begin than to run. */
+/* Rows of a launch; copies of fewer rows take longer to begin than to run. */
 #define CHUNK_ROWS 65536
 #define COPIED_CHUNK_ROWS 262144
 
@@ -34,7 +35,10 @@ hjg_coupled_defaults(HjgCoupledConfig *config)
 
 /* ---- building ---- */
 
-/* Build one table for all rows if it fits together with the memory to build it; otherwise a table for each partition. */
+/*
+ * Build one table for all rows if it fits together with the memory to build it; otherwise a table for each
+ * partition.
+ */
 static HjgStatus
 build_table(HjgCoupled *join, const HjgRuns *runs)
 {
@@ -120,7 +124,7 @@ hjg_coupled_build(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRu
 	join->base.live_bytes = join->base.stats.workspace_bytes = sizeof(HjgCoupled);
 	join->config = *config;
 	join->runner = runner;
-	/* rows in another order are not contiguous */
+	/* copies need rows in order */
 	if (hjg_series_copies(join))
 		join->config.grouping = false;
 	if (join->config.chunk_rows == 0)

@@ -1,37 +1,38 @@
 /*
  * coupled_large.c
- *	  Build sides that do not fit the device's largest buffer.
+ *	  Build sides larger than the device's largest buffer.
  *
- * After He, Lu and He, appendix A: as in a hash join in external memory, with the buffer in place of memory and all other
- * memory in place of disks. Build rows go through the buffer in chunks; each chunk is partitioned there by the steps n1 to n3
- * and copied out. The pieces of a partition are then linked, copied in, and built into a table of their own by the chosen
- * strategy. A window of probe rows is partitioned in the same way and joined with one table after the other (coupled_probe.c);
- * each table is lent to the device for that time. So a row costs one more partitioning step and a copy, whatever the number of
- * parts.
+ * After He, Lu and He, appendix A: as in a hash join in external memory, with the buffer in place of
+ * memory and all other memory in place of disks.  Build rows pass through the buffer in chunks; each chunk
+ * is partitioned there by the steps n1 to n3 and copied out.  The pieces of a partition are then linked,
+ * copied in, and built into a separate table by the chosen strategy.  A window of probe rows is
+ * partitioned in the same way and joined with one table after the other (coupled_probe.c); each table is
+ * lent to the device for that time.  So a row costs one more partitioning step and a copy, whatever the
+ * number of parts.
  *
- * The first bits of mixed keys number partitions, those that follow buckets. Where so many rows have one key that their table
- * does not fit a buffer, the join gives up.
+ * The first bits of mixed keys number partitions, the following bits buckets.  If so many rows have one
+ * key that their table does not fit a buffer, the join gives up.
  */
 #include "coupled/hjg_coupled_internal.h"
 
-/* One pass makes them. */
+/* Most bits of a single pass. */
 #define MAX_PART_BITS 8
 
 #define COPY_UNIT 65536
 
-/* Build rows in other memory: chunk after chunk, each in order of partition. */
+/* Build rows outside the buffer: chunk by chunk, each in order of partition. */
 typedef struct Spilled
 {
 	HjgCoupled *join;
 	HjgBlock	block;
 	hjg_u8	   *mixed;
 	hjg_u32    *rows;
-	hjg_u32    *begins;			/* of partition p of chunk c within the chunk: [c * (nparts + 1) + p] */
+	hjg_u32    *begins;			/* [c * (nparts + 1) + p]: start of partition p within chunk c */
 	hjg_u32		chunk_rows;
 	hjg_u32		nchunks;
 } Spilled;
 
-/* Compute the rows that the largest of so many parts is expected to have; keys are mixed. */
+/* Estimate the rows of the largest of 2^bits parts; keys are mixed. */
 static hjg_u64
 part_rows(hjg_u64 build_rows, int bits)
 {
@@ -40,7 +41,7 @@ part_rows(hjg_u64 build_rows, int bits)
 	return mean + mean / 16 + 256;
 }
 
-/* Choose the bits for parts that fit; more than MAX_PART_BITS: too many. */
+/* Choose the bits for parts that fit; above MAX_PART_BITS when there would be too many. */
 static int
 choose_part_bits(HjgCoupled *join)
 {
@@ -92,7 +93,7 @@ run_copy(HjgCoupled *join, PartCopy *copy, hjg_u32 nrows)
 	return status;
 }
 
-/* Note that rows of work are about to be copied out of it, or into it. */
+/* Note that rows of work are about to be copied out or in. */
 static HjgStatus
 use_rows(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows, bool reads)
 {
@@ -106,7 +107,7 @@ use_rows(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows, bool reads)
 
 /* ---- chunks ---- */
 
-/* Partition rows [row, row + nrows), which are chunk number chunk, in the buffer and copy them out. */
+/* Partition the rows of chunk number chunk in the buffer and copy them out. */
 static HjgStatus
 spill_chunk(Spilled *spilled, const HjgRuns *runs, hjg_u32 chunk, hjg_u32 nrows)
 {
@@ -242,7 +243,7 @@ hjg_coupled_build_parts(HjgCoupled *join, const HjgRuns *runs)
 
 	if (bits > MAX_PART_BITS)
 		return HJG_ERR_INPUT;
-	/* launches for chunks need a table for its flags alone */
+	/* launches for chunks need a table only for its flags */
 	join->whole.nrows = 0;
 	status = hjg_coupled_make_table(join, &join->whole);
 	if (status != HJG_OK)

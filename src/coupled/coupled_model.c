@@ -1,14 +1,13 @@
 /*
  * coupled_model.c
- *	  Equations 1 to 5 of the coupled architecture's cost model, and the search for
- *	  ratios.
+ *	  Equations 1 to 5 of the coupled architecture's cost model, and the search for ratios.
  */
 #include "coupled/hjg_coupled_model.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Find the two calibrated sizes around so many rows: the index of the first, and the weight of the second. */
+/* Find the two calibrated sizes around build_rows: the index of the first, and the weight of the second. */
 static int
 find_size(const HjgStepCosts *costs, double build_rows, double *share)
 {
@@ -58,7 +57,7 @@ npieces(const HjgSeriesShape *shape, double part)
 	return shape->chunk_rows > 0 ? ceil(part * shape->nrows / shape->chunk_rows) : 1;
 }
 
-/* Rows of a step on a processor: those that it had in the step before, and those that it takes over. */
+/* Rows of a step on a processor: those that it had in the previous step, and those that it takes over. */
 typedef struct StepPart
 {
 	double		own;
@@ -75,17 +74,17 @@ part_of(const double *ratios, int step, HjgProcessor processor)
 	return (StepPart) {.own = fmin(mine, had), .taken = fmax(mine - had, 0)};
 }
 
-/* A point that both processors stop at. */
+/* Times at which both processors stop. */
 typedef struct Stops
 {
 	double		first_ns;		/* before the device begins */
-	double		behind_ns;		/* behind the series */
+	double		behind_ns;		/* after the series */
 } Stops;
 
 /*
- * Add the copies that each step needs before it; copies to the device take the time of both processors. The CPU's rows are
- * copied before the device begins with p4, whose pairs use the bus in the same direction, and the CPU waits for what the host
- * reads behind the series.
+ * Add the copies that each step needs before it; copies to the device take the time of both processors.
+ * The CPU's rows are copied before the device begins with p4, whose pairs use the bus in the same
+ * direction, and the CPU waits for the data that the host reads after the series.
  */
 static Stops
 add_crossings(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS], double *queue_ns)
@@ -114,8 +113,8 @@ add_crossings(const HjgSeriesShape *shape, const double *ratios, double step_ns[
 }
 
 /*
- * Compute the time of each step on each processor (equations 2 and 3, with M in the unit cost), and the CPU's time to queue the
- * device's pieces.
+ * Compute the time of each step on each processor (equations 2 and 3, with M in the unit cost), and the
+ * CPU's time to queue the device's pieces.
  */
 static Stops
 step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS], double *queue_ns)
@@ -132,7 +131,7 @@ step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG
 			const StepPart part = part_of(ratios, i, (HjgProcessor) p);
 			double		pieces = npieces(shape, part.own) + npieces(shape, part.taken);
 
-			/* the device's rows are cut where the CPU will take over, too */
+			/* the device's rows are also cut where the CPU will take over */
 			if (p == HJG_ON_DEVICE)
 			{
 				const double wanted = fmax(after - (1 - part.own), 0);
@@ -156,9 +155,10 @@ step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG
 }
 
 /*
- * Compute how long a processor waits in a step in which it takes rows over. It gets to them at begin_ns and needs taken_ns for
- * them; the other processor makes them in made_ns and ends at ready_ns. Not in the paper, where rows do not come in pieces:
- * neither the first piece nor the last one can be begun before it is made.
+ * Compute how long a processor waits in a step in which it takes over rows.  It reaches them at begin_ns
+ * and needs taken_ns for them; the other processor makes them in made_ns and ends at ready_ns.  Not in the
+ * paper, where rows do not come in pieces: neither the first nor the last piece can begin before it is
+ * made.
  */
 static double
 delay_of(const HjgSeriesShape *shape, double part, double begin_ns, double taken_ns, double ready_ns, double made_ns)
@@ -170,9 +170,9 @@ delay_of(const HjgSeriesShape *shape, double part, double begin_ns, double taken
 }
 
 /*
- * Compute the mean of the longer of two times, in place of the maximum in equation 1: where the times vary from series to
- * series, it is above the mean of either, the most where both are alike (C. E. Clark, The greatest of a finite set of random
- * variables, 1961, with normal ones).
+ * Compute the mean of the longer of two times, in place of the maximum in equation 1: if the times vary
+ * between series, it is above the mean of either, the most if both are alike (C.  E.  Clark, The greatest
+ * of a finite set of random variables, 1961, with normal ones).
  */
 static double
 longer_of(double a_ns, double b_ns, double spread)
@@ -200,8 +200,8 @@ move_time(const HjgSeriesShape *shape, const double *ratios)
 }
 
 /*
- * Add the delays: a processor that takes more rows of step i than of step i - 1 waits until the other one has made them; a
- * device that has waited must start again.
+ * Predict a series with its delays: a processor that takes more rows of step i than of step i - 1 waits
+ * until the other has made them; a device that has waited must start again.
  */
 void
 hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times)
@@ -263,7 +263,7 @@ hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesT
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		times->processor_ns[p] = sum[p];
 	times->total_ns = longer_of(sum[HJG_ON_CPU], sum[HJG_ON_DEVICE], shape->spread) + stops.behind_ns;
-	/* the host is the CPU's threads */
+	/* the CPU's threads do the host's work */
 	step_ns[HJG_ON_CPU][shape->nsteps - 1] += stops.behind_ns;
 }
 
@@ -276,7 +276,7 @@ total_of(const HjgSeriesShape *shape, const double *ratios)
 	return times.total_ns;
 }
 
-/* Take these ratios if they are better than the best. */
+/* Replace the best ratios by these if they are better. */
 static bool
 offer_ratios(const HjgSeriesShape *shape, const double *ratios, double *best, double *best_ns)
 {
@@ -317,7 +317,10 @@ search_dd(const HjgSeriesShape *shape, double *best, double *best_ns)
 	}
 }
 
-/* Search two ratios, one for the first steps and one for the others: the device is idle and starts again once at most. */
+/*
+ * Search two ratios, one for the first steps and one for the others: the device is idle and starts again
+ * at most once.
+ */
 static void
 search_two(const HjgSeriesShape *shape, double *best, double *best_ns)
 {
@@ -335,22 +338,22 @@ search_two(const HjgSeriesShape *shape, double *best, double *best_ns)
 }
 
 /*
- * Strides of the wide grids, and of the search from their best points on, in units of HJG_RATIO_STEP. The whole search takes
- * 0.9 ms for four steps; its result is kept for other series and joins.
+ * Strides of the wide grids, and of the search from their best points, in units of HJG_RATIO_STEP.  The
+ * whole search takes 0.9 ms for four steps; its result is kept for other series and joins.
  */
 static const double wide_steps[] = {1.0 / 3, 0.25, 0.2};
 static const int strides[] = {5, 2, 1};
 
 /*
- * The factors by which several ratios must be better than one ratio, and any ratios better than one side alone, because
- * predictions err by as much.
+ * The factors by which several ratios must be better than one ratio, and any ratios better than one side
+ * alone, because predictions err by as much.
  */
 #define ONE_RATIO_MARGIN 1.08
 #define ALONE_MARGIN 1.1
 
 /*
- * Descend from *best: try all neighbours at the distance of a stride, in any combination of ratios, until none is better; then
- * with a shorter stride.
+ * Descend from *best: try all neighbours at the distance of a stride, in any combination of ratios, until
+ * none is better; then with a shorter stride.
  */
 static void
 descend_from(const HjgSeriesShape *shape, double *best, double *best_ns)
@@ -378,9 +381,9 @@ descend_from(const HjgSeriesShape *shape, double *best, double *best_ns)
 }
 
 /*
- * Prefer simple ratios.  The best of many predictions is the one whose errors favour it most, so a simpler choice that is
- * nearly as good is taken: one ratio for all steps instead of several, unless it is worse than no ratio (ol_ns), and one side
- * alone instead of any ratio.
+ * Prefer simple ratios.  The best of many predictions is the one whose errors favour it most, so a nearly
+ * equal simpler choice is taken: one ratio for all steps instead of several, unless it is worse than
+ * ratios of 0 or 1 (ol_ns), and one side alone instead of any ratio.
  */
 static void
 prefer_simple(const HjgSeriesShape *shape, double ol_ns, double *best, double *best_ns)

@@ -18,13 +18,16 @@ device_cores(const HjgInCacheShape *shape)
 	return shape->device_cores > 0 ? shape->device_cores : shape->all.device_e;
 }
 
-/* Work that all units of both sides do in ns each, by a part of the threads and some of the device's cores; nobody: never. */
+/*
+ * Compute the time of work by some threads and device cores, of which all units of each side need ns;
+ * infinite without units.
+ */
 static double
 shared_ns(const HjgInCacheShape *shape, const double *ns, int cpu, int cores)
 {
 	double		rate = 0;
 
-	/* one side needs no time for it */
+	/* a side needs no time for it */
 	if ((cpu > 0 && ns[HJG_ON_CPU] <= 0) || (cores > 0 && ns[HJG_ON_DEVICE] <= 0))
 		return 0;
 	if (cpu > 0)
@@ -35,8 +38,8 @@ shared_ns(const HjgInCacheShape *shape, const double *ns, int cpu, int cores)
 }
 
 /*
- * Compute equations 3 and 4: bytes that P does not fetch during the work come from memory. Misses are divided among the working
- * units as the work is.
+ * Compute equations 3 and 4: bytes that P does not fetch during the work come from memory.  Misses are
+ * divided among the working units as the work is.
  */
 static double
 memory_ns(const HjgInCacheShape *shape, double bytes, double work_ns, double fetch_bytes_per_ns, int cpu, int cores)
@@ -48,7 +51,7 @@ memory_ns(const HjgInCacheShape *shape, double bytes, double work_ns, double fet
 	return cpu + cores > 0 ? (bytes - fetched * shape->fetch_gain) * shared_ns(shape, shape->miss_ns[together], cpu, cores) : 0;
 }
 
-/* Compute equation 6: E of all rows by some threads and cores, with its waits for memory. */
+/* Compute equation 6: E of all rows by some threads and cores, including its waits for memory. */
 static double
 execute_ns(const HjgInCacheShape *shape, double fetch_bytes_per_ns, int cpu, int cores)
 {
@@ -61,7 +64,7 @@ execute_ns(const HjgInCacheShape *shape, double fetch_bytes_per_ns, int cpu, int
 		(cores > 0 ? shape->cross_ns : 0);
 }
 
-/* Predict the start of threads of their own. */
+/* Predict the start of a set of threads. */
 static double
 start_ns(const HjgInCacheShape *shape, int nthreads)
 {
@@ -71,13 +74,13 @@ start_ns(const HjgInCacheShape *shape, int nthreads)
 void
 hjg_incache_predict(const HjgInCacheShape *shape, const HjgUnits *units, HjgInCacheTimes *times)
 {
-	/* of the device's cores D has some first, and E the others; then E has all */
+	/* D has some of the device's cores first, and E the others; then E has all */
 	const int	cores_d = least_int(units->device_d, device_cores(shape));
 	const int	cores_e = least_int(units->device_e, device_cores(shape) - cores_d);
 	const bool	has_windows = shape->window_rows > 0 && units->cpu_p + units->cpu_d + units->device_d > 0;
-	const double first = has_windows ? fmin(shape->window_rows / fmax(shape->nrows, 1), 1) : 0; /* the first window's part of the rows */
-	double		beside_ns;		/* E while D is at work, if that took all its rows */
-	double		behind_ns;		/* and then */
+	const double first = has_windows ? fmin(shape->window_rows / fmax(shape->nrows, 1), 1) : 0; /* share of rows */
+	double		beside_ns;		/* E while D works, if that took all of its rows */
+	double		behind_ns;		/* E after D */
 
 	*times = (HjgInCacheTimes) {.fetch_bytes_per_ns = 0};
 	if (units->cpu_p > 0)

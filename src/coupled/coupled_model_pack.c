@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Count the bytes of a value's stream, the marks and starts of its lanes included. */
+/* Count the bytes of a value's stream, including the marks and starts of its lanes. */
 static double
 stream_bytes(int width, int leaf, bool delta, const HjgPackShape *shape)
 {
@@ -21,7 +21,7 @@ stream_bytes(int width, int leaf, bool delta, const HjgPackShape *shape)
 	return bytes + (delta ? width / lane : 0);
 }
 
-/* Describe the codes of a dictionary, which need so many bits; Delta and FOR are not combined with it. */
+/* Describe a dictionary's codes; Delta and FOR are not combined with it. */
 static HjgPackShape
 code_shape(const HjgPackStats *stats)
 {
@@ -59,7 +59,7 @@ hjg_pack_plan_is_empty(const HjgPackPlan *plan)
 	return !plan->scale && !plan->dict && !plan->runs && !plan->delta && !plan->frame && plan->leaf == HJG_PACK_PLAIN;
 }
 
-/* Make the plan of a number; the numbers cover each sensible plan once. */
+/* Make plan number n; the numbers cover each sensible plan once. */
 static bool
 plan_by_number(const HjgPackStats *stats, int n, HjgPackPlan *plan)
 {
@@ -71,7 +71,7 @@ plan_by_number(const HjgPackStats *stats, int n, HjgPackPlan *plan)
 		return false;
 	if (plan->dict && (plan->delta || plan->frame || plan->leaf == HJG_PACK_PLAIN || stats->ndistinct > HJG_PACK_MAX_DICT))
 		return false;
-	/* preparing values is useful only where they are then stored in fewer bits */
+	/* preparing values helps only if they are then stored in fewer bits */
 	return (!plan->delta && !plan->frame && !plan->scale) || plan->leaf != HJG_PACK_PLAIN;
 }
 

@@ -15,7 +15,10 @@
 #define OFFSETS HJG_ARRAY_BIT(HJG_ARRAY_OFFSETS)
 #define HEADERS HJG_ARRAY_BIT(HJG_ARRAY_HEADERS)
 
-/* b3's counts are key nodes that are to be linked later; the host empties headers before n2, and sums them up behind it, before n3. */
+/*
+ * b3's counts are key nodes to be linked later; the host empties headers before n2, and sums them up after
+ * it, before n3.
+ */
 const HjgStepUse hjg_step_use[HJG_STEP_COUNT] = {
 	[HJG_STEP_HASH] = {.host_writes = KEYS, .reads = KEYS, .writes = MIXED | ROWS | BUCKETS},
 	[HJG_STEP_NUMBER] = {.reads = MIXED, .writes = BUCKETS},
@@ -50,7 +53,7 @@ hjg_places_host_wrote(HjgPlaces *places, HjgArraySet arrays)
 void
 hjg_places_host_reads(HjgPlaces *places, const HjgRowsShape *rows, HjgArraySet arrays, HjgCopies *to_cpu)
 {
-	/* of all rows at once */
+	/* one copy of all rows */
 	HjgRowsShape whole = *rows;
 
 	whole.chunk_rows = 0;

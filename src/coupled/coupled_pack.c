@@ -1,6 +1,6 @@
 /*
  * coupled_pack.c
- *	  Packing a batch: head, dictionaries, and block after block.
+ *	  Packing a batch: header, dictionaries, and block by block.
  */
 #include <string.h>
 
@@ -32,7 +32,7 @@ hjg_pack_bound(int key_width, hjg_u32 nrows)
 	const size_t width = (size_t) hjg_pack_column_width(key_width);
 	const size_t ncolumns = (size_t) hjg_pack_ncolumns(key_width);
 	const size_t nblocks = ((size_t) nrows + HJG_PACK_BLOCK_ROWS - 1) / HJG_PACK_BLOCK_ROWS;
-	/* of each stream: data, sizes, starts and marks, all under NSV and Delta */
+	/* for each stream: data, sizes, starts and marks, all under NSV and Delta */
 	const size_t stream_rows = HJG_PACK_BLOCK_ROWS / 2 + HJG_PACK_LANES * 12 + DATA_PAD + 32;
 	const size_t block = sizeof(HjgPackBlock) + HJG_PACK_BLOCK_ROWS * (width + 4) + 2 * stream_rows;
 
@@ -47,7 +47,7 @@ typedef struct PackWriter
 	hjg_u32		bytes;			/* written so far */
 } PackWriter;
 
-/* Reserve so many more bytes, zeroed. */
+/* Reserve bytes more, zeroed; returns their offset. */
 static hjg_u32
 take_bytes(PackWriter *writer, size_t bytes)
 {
@@ -112,7 +112,7 @@ write_bytes(PackWriter *writer, HjgPackStream *stream, const hjg_u64 *values)
 	}
 }
 
-/* Write values, which Delta and FOR change on their way, to a stream of the block. */
+/* Write values to a stream of the block; Delta and FOR change them in place. */
 static void
 write_stream(PackWriter *writer, HjgPackStream *stream, int width, int leaf, bool delta, bool frame, hjg_u64 *values,
 			 hjg_u32 n, HjgPackWork *work)
@@ -171,7 +171,7 @@ write_block(int key_width, const HjgPackPlan *plan, const HjgPackDict *dict, con
 	return HJG_OK;
 }
 
-/* Put all values of a column, scaled as the plan says, into its dictionary. */
+/* Add all values of a column, scaled by the plan, to its dictionary. */
 static HjgStatus
 fill_dict(const HjgEnv *env, int key_width, const HjgPackPlan *plan, const void *keys, hjg_u32 nrows, int column,
 		  HjgPackWork *work, HjgPackDict *dict)
@@ -194,7 +194,7 @@ fill_dict(const HjgEnv *env, int key_width, const HjgPackPlan *plan, const void 
 	return HJG_OK;
 }
 
-/* Write dictionaries and an empty directory behind the header; returns where blocks begin. */
+/* Write dictionaries and an empty directory behind the header; returns the offset of the blocks. */
 static size_t
 write_head(HjgPackHeader *header, const HjgPackPlan *plans, const HjgPackDict *dicts, hjg_u32 nblocks)
 {

@@ -44,7 +44,7 @@ hjg_pack_scale(int width, hjg_u64 value, int digits, hjg_u64 *scaled)
 	else
 		memcpy(&number, &value, 8);
 	number = rint(number * pow(10, digits));
-	/* false for NaN as well */
+	/* also false for NaN */
 	if (!(fabs(number) <= (width == 4 ? 2147483647.0 : MAX_SCALED)))
 		return false;
 	*scaled = (hjg_u64) (int64_t) number & hjg_pack_mask(width);

@@ -15,14 +15,14 @@
 typedef struct PackBench
 {
 	const HjgEnv *env;
-	hjg_u64    *keys;			/* small numbers; their decimals where Scale is measured */
+	hjg_u64    *keys;			/* small numbers; their decimals for measuring Scale */
 	hjg_u64    *unpacked;
 	hjg_u8	   *packed;
 	void	   *scratch;
 	hjg_u64		packed_bytes;
 } PackBench;
 
-/* Measure nanoseconds to unpack a row that was packed in this way. */
+/* Measure the nanoseconds to unpack a row packed by the plan. */
 static HjgStatus
 measure_plan(PackBench *bench, HjgPackPlan plan, double *ns)
 {

@@ -68,7 +68,7 @@ compare_values(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sort the values, which gives them new numbers, and fill the table again. */
+/* Sort the values, which renumbers them, and refill the hash table. */
 void
 hjg_pack_dict_sort(HjgPackDict *dict)
 {

@@ -16,7 +16,7 @@ typedef struct PackSample
 	HjgPackWork work;
 } PackSample;
 
-/* Add what these values need to a shape, n of them counting as the weight. */
+/* Add the bits that these values need to a shape, with weight n. */
 static void
 add_shape(HjgPackShape *shape, const hjg_u64 *values, hjg_u32 n)
 {
@@ -61,7 +61,7 @@ try_block(HjgPackStats *stats, PackSample *sample, hjg_u32 n)
 	return nruns;
 }
 
-/* Divide sums to averages. */
+/* Divide the sums to get averages. */
 static void
 divide_shape(HjgPackShape *shape, double n)
 {
@@ -81,7 +81,7 @@ digits_of(int width, const hjg_u64 *values, hjg_u32 n, int scale)
 	return scale;
 }
 
-/* Over all rows, so that Scale and DICT are known to be possible. */
+/* Check all rows, because Scale and DICT must be possible for every value. */
 static HjgStatus
 look_at_all(const HjgEnv *env, int key_width, const void *keys, int column, PackSample *sample, HjgPackDict *dict,
 			HjgPackStats *stats)

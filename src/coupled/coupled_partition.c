@@ -7,12 +7,12 @@
 /* Bits of a partitioning pass. */
 #define MAX_PASS_BITS 8
 
-/* Fewer rows of work are not worth a series. */
+/* Least rows of work that are worth a series. */
 #define MIN_WORK_ROWS 64
 
 /* ---- the arrays ---- */
 
-/* Count the counters of a pass; where two passes share the bits, of the one that has more. */
+/* Count the counters of a pass; if two passes share the bits, of the larger one. */
 static hjg_u32
 most_counters(int bits)
 {
@@ -22,7 +22,7 @@ most_counters(int bits)
 	return first > last ? first : last;
 }
 
-/* No array has the offset 0, which means "no array" in some members. */
+/* Lay out the arrays; none has the offset 0, which means "no array" in some members. */
 size_t
 hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, int bits, HjgStepArgs *args)
 {
@@ -66,7 +66,10 @@ hjg_coupled_work_rows(HjgCoupled *join, int bits, hjg_u64 most)
 
 /* ---- partitioning ---- */
 
-/* Replace the counts in the headers by starts, their exclusive prefix sums in order of partition and then of stripe. */
+/*
+ * Replace the counts in the headers by starts, their exclusive prefix sums in order of partition and then
+ * of stripe.
+ */
 static void
 sum_headers(HjgCoupled *join, const HjgStepArgs *args)
 {
@@ -129,7 +132,7 @@ hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_r
 		*predicted_ns += hjg_series_plan(join, &series);
 		status = hjg_series_run(join, &series);
 
-		/* what was the destination is the source of what follows */
+		/* the destination becomes the source of what follows */
 		{
 			const hjg_u64 mixed_off = args->mixed_off;
 			const hjg_u64 rows_off = args->rows_off;

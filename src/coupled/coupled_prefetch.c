@@ -2,13 +2,14 @@
  * coupled_prefetch.c
  *	  Prefetching (P): one CPU thread fetches the memory that the next piece of a step will touch.
  *
- * The work-ahead set of Zhou et al. as He, Zhang and He use it (section 3.2.1): while a piece of rows is executed, by CPU
- * threads or on the device, the fetcher goes over the rows of the next one and reads the memory that they will need, so that it
- * takes the misses. The set is a piece: it has so few rows that the lines they touch are at most config.was_bytes, and the
- * fetcher is never more than one piece ahead. A fetcher that falls behind skips pieces.
+ * The work-ahead set of Zhou et al.  as used by He, Zhang and He (section 3.2.1): while CPU threads or the
+ * device execute a piece of rows, the fetcher reads the memory that the rows of the next piece will need,
+ * so that it takes the misses.  The set is a piece: it has so few rows that the lines they touch are at
+ * most config.was_bytes, and the fetcher is never more than one piece ahead.  A fetcher that falls behind
+ * skips pieces.
  *
- * It reads only memory that no other thread writes by plain stores at that time: bucket numbers, nodes and headers of steps
- * that have ended, and lists by atomic loads.
+ * It reads only memory that no other thread writes by plain stores at that time: bucket numbers, nodes and
+ * headers of steps that have ended, and lists by atomic loads.
  */
 #include "coupled/hjg_coupled_internal.h"
 
@@ -44,7 +45,7 @@ fetch_line(const void *memory)
 	__builtin_prefetch(memory, 0, 2);
 }
 
-/* Fetch the first node of each row's list, over the bucket's header: this reads the header itself. */
+/* Fetch the first node of each row's list, through the bucket's header, which is thereby read. */
 static void
 fetch_lists(const HjgStepLaunch *launch, const hjg_u32 *buckets, const hjg_u32 *order)
 {
@@ -61,7 +62,7 @@ fetch_lists(const HjgStepLaunch *launch, const hjg_u32 *buckets, const hjg_u32 *
 	}
 }
 
-/* Fetch the rid list of each row's node, which is read. */
+/* Fetch the first entry of the rid list of each row's node, which is thereby read. */
 static void
 fetch_rids(const HjgStepLaunch *launch, const hjg_u32 *nodes)
 {
@@ -78,7 +79,7 @@ fetch_rids(const HjgStepLaunch *launch, const hjg_u32 *nodes)
 		}
 }
 
-/* Fetch the memory where each row of n3 goes. */
+/* Fetch the destination of each row of n3. */
 static void
 fetch_targets(const HjgStepLaunch *launch, const hjg_u32 *buckets, const hjg_u32 *nodes)
 {

@@ -2,17 +2,18 @@
  * coupled_probe.c
  *	  Rounds of the coupled engine: windows of probe rows into bounded results.
  *
- * A window goes through p1, p2 and p3, which count the pairs of each row; the prefix sums of the counts are the places of the
- * pairs and tell which row the end of the result cuts. p4 then writes all pairs of the rows before that one, each row's in any
- * order. The host writes the pairs of the row that is cut, and of a row that an earlier round has cut (coupled_cut.c). A slice
- * of one match a row is done by the steps of mode SEMI; for wider slices, all pairs of the rows are returned.
+ * A window passes through p1, p2 and p3, which count the pairs of each row.  The prefix sums of the counts
+ * are the places of the pairs, and show which row the end of the result cuts.  p4 then writes all pairs of
+ * the rows before that one, each row's in any order.  The host writes the pairs of the row that is cut,
+ * and of a row that an earlier round has cut (coupled_cut.c).  A slice of one match a row uses the steps
+ * of mode SEMI; for wider slices, all pairs of the rows are returned.
  *
- * Where the build side is in several tables, the window's rows are partitioned likewise and go through the steps part by part.
- * A cut needs the order of rows, so such a window is repeated with fewer rows until all their pairs fit, in the end with one
- * row.
+ * If the build side is in several tables, the window's rows are partitioned likewise and pass through the
+ * steps part by part.  A cut needs the order of rows, so such a window is repeated with fewer rows until
+ * all their pairs fit, in the end with one row.
  *
- * Grouping orders the rows of each block of GROUP_ROWS by the sizes of their buckets, so that rows of similar work are
- * neighbours in p3 (section 3.3, workload divergence).
+ * Grouping orders the rows of each block of GROUP_ROWS by the sizes of their buckets, so that rows with
+ * similar work are neighbours in p3 (section 3.3, workload divergence).
  */
 #include <math.h>
 
@@ -88,7 +89,7 @@ sum_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 	window->sums[begin / SUM_ROWS] = sum;
 }
 
-/* Compute the offsets of the rows of a block; for rows that do not fit they are undefined. */
+/* Compute the offsets of the rows of a block; undefined for rows that do not fit. */
 static void
 offset_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {
@@ -130,7 +131,10 @@ sum_counts(ProbeWindow *window, hjg_u64 *total)
 	return hjg_coupled_on_cpu(window->join, 0, window->nrows, SUM_ROWS, offset_block, window);
 }
 
-/* Estimate how many rows from the first on have at most room pairs together; *npairs is theirs. */
+/*
+ * Count how many rows from the first on have at most room pairs together; *npairs is their number of
+ * pairs.
+ */
 static hjg_u32
 rows_that_fit(const ProbeWindow *window, hjg_u64 room, hjg_u64 *npairs)
 {
@@ -150,7 +154,7 @@ rows_that_fit(const ProbeWindow *window, hjg_u64 room, hjg_u64 *npairs)
 
 /* ---- windows ---- */
 
-/* Steps of rows that lie together in work and meet one table, join->part's. */
+/* Steps of rows that lie together in work and use one table, join->part's. */
 typedef struct Piece
 {
 	hjg_u32		begin;			/* in the window */
@@ -158,7 +162,7 @@ typedef struct Piece
 	HjgStepArgs args;			/* from begin on */
 } Piece;
 
-/* Take the window's rows of part number p; where there is one part, all of them. */
+/* Take the window's rows of part number p; all of them if there is one part. */
 static Piece
 take_piece(ProbeWindow *window, int p)
 {
@@ -189,7 +193,7 @@ take_piece(ProbeWindow *window, int p)
 	return piece;
 }
 
-/* Run p1 to p3 of a piece; first: of its steps. */
+/* Run p1 to p3 of a piece, beginning with first. */
 static HjgStatus
 count_piece(ProbeWindow *window, const Piece *piece, HjgStep first, const HjgRuns *runs, hjg_u32 row)
 {
@@ -229,7 +233,7 @@ count_piece(ProbeWindow *window, const Piece *piece, HjgStep first, const HjgRun
 	return hjg_series_run(join, &series);
 }
 
-/* Run p1 to p3 of rows [row, row + nrows) of the batch; bits: of partitions, 0: as they come. */
+/* Run p1 to p3 of rows [row, row + nrows) of the batch; bits: of partitions, 0: in their order. */
 static HjgStatus
 count_window(ProbeWindow *window, const HjgRuns *runs, hjg_u32 row, int bits)
 {
@@ -254,7 +258,7 @@ count_window(ProbeWindow *window, const HjgRuns *runs, hjg_u32 row, int bits)
 	return status;
 }
 
-/* Run p4 of the window's first nrows rows, which are all of them where there are several parts. */
+/* Run p4 of the window's first nrows rows; with several parts, of all rows. */
 static HjgStatus
 write_window(ProbeWindow *window, hjg_u32 nrows, HjgResult *result)
 {
@@ -268,7 +272,7 @@ write_window(ProbeWindow *window, hjg_u32 nrows, HjgResult *result)
 
 		if (join->part_bits == 0)
 			series.nrows = nrows;
-		/* offsets follow the rows, so a piece of rows in another order has no range of pages of its own */
+		/* offsets follow the rows, so reordered rows have no range of pages of their own */
 		series.args.order_off = 0;
 		join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
 		status = hjg_series_run(join, &series);
@@ -277,9 +281,9 @@ write_window(ProbeWindow *window, hjg_u32 nrows, HjgResult *result)
 }
 
 /*
- * Choose the rows of the next window: as many as are likely to fill the room, and some more, or some less where a window must
- * not be cut. Where rows have had at most one pair each so far, it is at least as many as the room has pairs; otherwise windows
- * would get ever smaller towards the end of a result.
+ * Choose the rows of the next window: those likely to fill the room, and some more, or some fewer if a
+ * window must not be cut.  If rows have had at most one pair each so far, it is at least as many as the
+ * room has pairs; otherwise windows would get ever smaller towards the end of a result.
  */
 static hjg_u32
 window_rows(const HjgCoupled *join, double pairs_per_row, hjg_u64 room, hjg_u32 nrows)
@@ -292,14 +296,14 @@ window_rows(const HjgCoupled *join, double pairs_per_row, hjg_u64 room, hjg_u32 
 	return wanted < most ? (hjg_u32) wanted : most;
 }
 
-/* The order in which windows of this round are taken. */
+/* The state of a round and how its windows are taken. */
 typedef struct ProbeRound
 {
 	const HjgRuns *runs;
 	HjgResult  *result;
 	hjg_u64		capacity;
 	hjg_u64		npairs;			/* so far */
-	bool		partition;		/* PHJ, as long as nothing is cut */
+	bool		partition;		/* PHJ, until a cut occurs */
 	hjg_u32		most;			/* rows of the next window */
 } ProbeRound;
 
@@ -309,7 +313,7 @@ probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 {
 	ProbeWindow		window = {.join = join, .args = join->parts[0].args, .base = round->npairs};
 	const hjg_u64 room = round->capacity - round->npairs;
-	/* any one match of each row is mode SEMI */
+	/* one match of each row, any one, is mode SEMI */
 	const bool	first_only = at->most == 1 && at->skip == 0 && join->base.spec.mode == HJG_MATCH_ALL;
 	hjg_u32		nrows = window_rows(join, first_only ? 1 : join->pairs_per_row, room, (hjg_u32) (round->runs->nrows - at->row));
 	int			bits = join->part_bits;
@@ -355,7 +359,10 @@ probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 		at->row += nrows;
 		return status;
 	}
-	/* a cut needs the order of rows: repeat in that order, or with so few rows that there is no cut, or with one */
+	/*
+	 * a cut needs the order of rows: repeat in that order, or with so few rows that there is no cut, or
+	 * with one row
+	 */
 	if (join->part_bits == 0 && bits > 0)
 	{
 		round->partition = false;
@@ -381,8 +388,8 @@ probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 }
 
 /*
- * Choose windows for which all arrays of work fit the buffer. Only a limit from the configuration, never a device, can be so
- * small that D's windows alone exceed it; they may.
+ * Choose windows for which all arrays of work fit the buffer.  Only a configured limit, never a device's,
+ * can be so small that D's windows alone exceed it; they may.
  */
 static void
 set_window_rows(HjgCoupled *join)
@@ -412,7 +419,7 @@ hjg_coupled_probe(HjgCoupled *join, const HjgSegment *segments, int nsegments, H
 		status = hjg_feed_plain(join, segments, nsegments, &plain);
 		return status == HJG_OK ? hjg_join_probe(join->cpu_join, plain, nsegments, cursor, result) : status;
 	}
-	/* pairs of a round are counted in 32 bits by the steps */
+	/* the steps count a round's pairs in 32 bits */
 	if (round.capacity == 0 || round.capacity > 0x7FFFFFFFu || nsegments < 0)
 		return HJG_ERR_INPUT;
 	status = hjg_feed_open(join->base.spec.key_width, segments, nsegments);

@@ -2,17 +2,18 @@
  * coupled_series.c
  *	  One series of steps over the rows of two processors.
  *
- * In step i the CPU has rows [0, ratio[i] * nrows), the device the others. Each processor has a list of pieces, ordered by
- * step, and runs them in order. A piece whose rows the other processor had in the step before waits for that processor's last
- * piece with such rows; all others run without waiting (the pipelined execution of He, Lu and He, section 3.2).  Within a step
- * the device first processes the rows that the CPU will take over next, and last those that it takes over from the CPU.
+ * In step i the CPU has rows [0, ratio[i] * nrows), the device the others.  Each processor has a list of
+ * pieces, ordered by step, and runs them in order.  A piece whose rows the other processor had in the
+ * previous step waits for that processor's last piece with such rows; all others run without waiting (the
+ * pipelined execution of He, Lu and He, section 3.2).  Within a step the device first processes the rows
+ * that the CPU will take over next, and last those that it takes over from the CPU.
  *
- * The calling thread drives both: it keeps some pieces queued on the device, and between checks of the device it runs the CPU's
- * pieces, with all CPU threads. Every piece is short enough for cancellation. BasicUnit has no lists: each processor, when it
- * is free, takes the next chunk of rows through all steps.
+ * The calling thread drives both: it keeps some pieces queued on the device, and between checks of the
+ * device it runs the CPU's pieces, with all CPU threads.  Every piece is short enough for cancellation.
+ * BasicUnit has no lists: each processor, when it is free, takes the next chunk of rows through all steps.
  *
- * An emulated bus, for comparisons with discrete devices, delays data that crosses between the processors: the input of a piece
- * before it starts, and the device's output before the series ends.
+ * An emulated bus, for comparisons with discrete devices, delays data that crosses between the processors:
+ * the input of a piece before it starts, and the device's output before the series ends.
  */
 #include <time.h>
 
@@ -30,12 +31,13 @@ typedef struct Drive
 {
 	HjgCoupled *join;
 	HjgSeries  *series;
-	hjg_u64		bus_free_ns;	/* the emulated bus is busy until then */
+	hjg_u64		bus_free_ns;	/* end of the emulated bus's last transfer */
 } Drive;
 
 /*
- * Let P fetch the memory that the next piece will touch, if that is of the same step and its rows are ready: all pieces of
- * earlier steps are done, and so are the other processor's pieces that it waits for.
+ * Let P fetch the memory that the next piece will touch, if that piece is of the same step and its rows
+ * are ready: all pieces of earlier steps are done, and so are the other processor's pieces that it waits
+ * for.
  */
 static void
 look_ahead(Drive *drive, const HjgPiece *pieces, int npieces, int at, int done, int other_done)
@@ -64,7 +66,7 @@ bus_ns(const HjgCoupled *join, hjg_u64 nrows)
 	return (hjg_u64) (join->config.bus_latency_ns + (double) bytes / join->config.bus_bytes_per_ns);
 }
 
-/* Queue a transfer behind those before it; returns when it will be over. */
+/* Queue a transfer behind earlier ones; returns the time of its end. */
 static hjg_u64
 bus_transfer(Drive *drive, hjg_u64 nrows)
 {
@@ -133,7 +135,7 @@ make_plan(const HjgCoupled *join, const HjgSeries *series, SeriesPlan *plan)
 	const hjg_u32 chunk = hjg_series_chunk_rows(join, n);
 	hjg_u32		cuts[HJG_SERIES_STEPS + 2] = {0};
 
-	/* cut[i + 1]: first row of step i that is the device's */
+	/* cuts[i + 1]: the device's first row of step i */
 	for (int i = 0; i < series->nsteps; i++)
 		cuts[i + 1] = (hjg_u32) (series->ratios[i] * n + 0.5);
 	cuts[0] = cuts[1];
@@ -145,11 +147,11 @@ make_plan(const HjgCoupled *join, const HjgSeries *series, SeriesPlan *plan)
 		const hjg_u32 before = cuts[i];
 		const hjg_u32 cut = cuts[i + 1];
 		const hjg_u32 after = cuts[i + 2];
-		/* of the rows that the device has already, those that the CPU will take over come first */
+		/* of the device's rows, those that the CPU will take over come first */
 		const hjg_u32 own = max_u32(cut, before);
 		const hjg_u32 wanted = min_u32(max_u32(after, own), n);
 
-		/* both lists of the step before are complete here */
+		/* both lists of the previous step are complete here */
 		add_pieces(plan, HJG_ON_CPU, i, 0, min_u32(cut, before), chunk, false);
 		add_pieces(plan, HJG_ON_CPU, i, min_u32(cut, before), cut, chunk, true);
 		add_pieces(plan, HJG_ON_DEVICE, i, own, wanted, chunk, i == 0);
@@ -184,8 +186,8 @@ queue_piece(Drive *drive, SeriesPlan *plan, int ix, int nbefore)
 }
 
 /*
- * Bring the data that the CPU's rows of p4 lack to the host, before the device writes pairs: these use the bus in the same
- * direction, and for longer.
+ * Copy to the host the data that the CPU's rows of p4 lack, before the device writes pairs: these use the
+ * bus in the same direction, and for longer.
  */
 static HjgStatus
 bring_first(Drive *drive, const SeriesPlan *plan)
@@ -209,7 +211,7 @@ drive_plan(Drive *drive, SeriesPlan *plan)
 	HjgPiece   *device = plan->pieces[HJG_ON_DEVICE];
 	HjgTask		task = {.env = &drive->join->base.env};
 	HjgStatus	status = bring_first(drive, plan);
-	hjg_u64		cpu_ready_ns = 0;	/* transfers for the piece at hand; 0: not begun */
+	hjg_u64		cpu_ready_ns = 0;	/* end of the transfers for the current piece; 0: not begun */
 	hjg_u64		device_ready_ns = 0;
 	int			ncpu = 0;		/* done */
 	int			nqueued = 0;
@@ -266,7 +268,7 @@ drive_plan(Drive *drive, SeriesPlan *plan)
 	return status;
 }
 
-/* Give chunks to whichever unit is free, through all steps. */
+/* Give chunks to whichever processor is free, through all steps. */
 static HjgStatus
 drive_units(Drive *drive)
 {
@@ -276,7 +278,7 @@ drive_units(Drive *drive)
 	HjgTask		task = {.env = &drive->join->base.env};
 	HjgStatus	status = HJG_OK;
 	HjgPiece	pieces[HJG_SERIES_STEPS];
-	int			ndevice = series->nsteps;	/* steps of the device's chunk that are done */
+	int			ndevice = series->nsteps;	/* finished steps of the device's chunk */
 	int			nqueued = series->nsteps;
 	hjg_u64		ready_ns = 0;
 	hjg_u32		next = 0;
@@ -331,7 +333,7 @@ drive_units(Drive *drive)
 	return status;
 }
 
-/* Can the device work on the caller's memory in place? */
+/* True if the device can work on the caller's memory in place. */
 static bool
 user_memory_fits(const HjgCoupled *join, const HjgSeries *series)
 {
@@ -351,14 +353,14 @@ user_memory_fits(const HjgCoupled *join, const HjgSeries *series)
 	return true;
 }
 
-/* Has a processor rows in the series' step i?  With BasicUnit either one may. */
+/* True if a processor has rows in the series' step i; with BasicUnit either may. */
 static bool
 has_rows(const HjgSeries *series, int i, HjgProcessor processor, bool by_units)
 {
 	return by_units || (processor == HJG_ON_CPU ? series->ratios[i] > 0 : series->ratios[i] < 1);
 }
 
-/* Move the table to the processors that use it in the series; a table that b2 to b4 change is on one side alone. */
+/* Move the table to the processors that use it in the series; a table that b2 to b4 change is on one side. */
 static HjgStatus
 move_table(HjgCoupled *join, const HjgSeries *series, bool by_units)
 {
@@ -410,7 +412,7 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 			if (plan.pieces[HJG_ON_DEVICE][i].step_ix == series->nsteps - 1)
 				returned += plan.pieces[HJG_ON_DEVICE][i].end - plan.pieces[HJG_ON_DEVICE][i].begin;
 	}
-	/* what the device made last goes back */
+	/* the device's last output returns to the host */
 	if (status == HJG_OK && returned > 0 && join->config.bus_bytes_per_ns > 0)
 		status = wait_until(&drive, bus_transfer(&drive, returned));
 	for (int i = 0; i < series->nsteps; i++)
@@ -455,7 +457,7 @@ hjg_series_run(HjgCoupled *join, HjgSeries *series)
 	hjg_u32		most = series->nrows;
 	HjgStatus	status = HJG_OK;
 
-	/* pieces stay as small as the work-ahead set; rows that p3 takes in an order of their own cannot be cut */
+	/* pieces stay as small as the work-ahead set; rows that p3 takes in another order cannot be cut */
 	if (hjg_prefetch_is_on(join) && (series->steps[0] != HJG_STEP_P3 || series->args.order_off == 0))
 		most = HJG_SERIES_MAX_CHUNKS * hjg_series_chunk_rows(join, 0);
 	if (series->nrows <= most)

@@ -2,9 +2,9 @@
  * coupled_series_piece.c
  *	  One piece of a series: rows of one step, by the CPU's threads, or as launches of the device.
  *
- * Keys lie in the caller's runs, and pairs go to the caller's pages, so a piece of HASH has a launch for each run of its rows,
- * and a piece of P4 one for each page of its pairs.  Time and rows of each piece are counted by step and processor
- * (HjgCoupledStats).
+ * Keys lie in the caller's runs, and pairs go to the caller's pages, so a piece of HASH has a launch for
+ * each run of its rows, and a piece of P4 one for each page of its pairs.  Time and rows of each piece are
+ * counted by step and processor (HjgCoupledStats).
  */
 #include <sched.h>
 #include <time.h>
@@ -12,13 +12,14 @@
 #include "coupled/hjg_coupled_internal.h"
 
 /*
- * The heartbeat goes on for this long while the device is waited for, because a driver may compile a kernel at its first
- * launch, which takes seconds. A device that takes longer hangs, and the heartbeat stops.
+ * Time for which the heartbeat continues while the device is waited for, because a driver may compile a
+ * kernel at its first launch, which takes seconds.  A device that takes longer hangs, and the heartbeat
+ * stops.
  */
 #define AWAIT_NS UINT64_C(15000000000)
 #define SPIN_NS 2000000
 
-/* Rows of a step that take less time than another thread needs to start. */
+/* Rows of a step that take less time than the start of another thread. */
 #define LEAST_UNIT_ROWS 256
 
 /* ---- launches ---- */
@@ -54,7 +55,10 @@ next_keys(const HjgSeries *series, int width, hjg_u32 *pos, hjg_u32 end, HjgStep
 	launch->user_bytes = (size_t) n * (size_t) width;
 	if (series->runs->runs[0].keys == launch->work)
 	{
-		/* the feed's keys: the region is lent to the device once, and they are named by their offset */
+		/*
+		 * the feed's keys are addressed by their offset in work, so that the region is lent to the device
+		 * once
+		 */
 		launch->args.keys_off = series->args.keys_off + (hjg_u64) (keys - launch->work);
 		launch->user = launch->work;
 		launch->user_bytes = launch->work_bytes;
@@ -138,14 +142,14 @@ count_step(HjgCoupled *join, HjgProcessor processor, const HjgSeries *series, co
 	const hjg_u32 nrows = piece->end - piece->begin;
 
 	join->stats.step_rows[processor][step] += nrows;
-	/* the first step's rows are the host's */
+	/* the first step's rows come from the host */
 	if (piece->crosses && piece->step_ix > 0)
 		join->stats.step_taken[processor][step] += nrows;
 	join->stats.step_pieces[processor][step]++;
 	join->stats.step_ns[processor][step] += ns;
 }
 
-/* Count the units of work so that all threads have about the same number of rows of the piece. */
+/* Choose the rows of a unit such that all threads get about the same number of the piece's rows. */
 static hjg_u32
 unit_rows(const HjgCoupled *join, hjg_u32 nrows)
 {
@@ -177,7 +181,10 @@ hjg_piece_run(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece)
 
 /* ---- the device's side ---- */
 
-/* Give a launch, the first of npieces that are left, its share of the blocks that the device unpacks meanwhile. */
+/*
+ * Give a launch, the first of npieces that are left, its share of the blocks that the device unpacks
+ * meanwhile.
+ */
 static void
 add_beside(const HjgCoupled *join, HjgBeside *beside, int npieces, HjgStepLaunch *launch)
 {
@@ -195,7 +202,7 @@ add_beside(const HjgCoupled *join, HjgBeside *beside, int npieces, HjgStepLaunch
 	launch->args.unpack_workers = (hjg_u32) join->units.device_d;
 }
 
-/* Queue a launch, and count the copies for it. */
+/* Queue a launch, and count its copies. */
 static HjgStatus
 launch_counted(HjgCoupled *join, const HjgStepLaunch *launch, hjg_u64 *ticket)
 {

@@ -1,9 +1,9 @@
 /*
  * coupled_series_plan.c
- *	  The ratios of a series: fixed ones, or those that are best by the model.
+ *	  The ratios of a series: fixed ones, or the best by the model.
  *
- * Ratios that were found are kept for series of the same steps with about as many rows, of later joins, too. Where the device
- * works on copies, all rows of steps that scatter are on one side.
+ * Found ratios are kept for series of the same steps with about as many rows, also of later joins.  If the
+ * device works on copies, all rows of steps that scatter are on one side.
  */
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 #define LIKE_ROWS 0.05
 
 /*
- * Where the device works on copies, put all rows of the steps that scatter on the side that has most rows of the last of them.
+ * Put all rows of the steps that scatter on the side that has most rows of the last such step, if the
+ * device works on copies.
  */
 static void
 settle_scatter(const HjgCoupled *join, HjgSeries *series)
@@ -42,7 +43,7 @@ search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios, H
 	hjg_series_predict(&shape, ratios, times);
 }
 
-/* Predict a division where all CPU threads have other tasks. */
+/* Predict a division in which all CPU threads have other tasks. */
 static void
 predict_on_device(const HjgCoupled *join, const HjgSeries *series, HjgSeriesTimes *times)
 {
@@ -68,7 +69,7 @@ predict_on_device(const HjgCoupled *join, const HjgSeries *series, HjgSeriesTime
 	times->processor_ns[HJG_ON_DEVICE] = times->total_ns;
 }
 
-/* ---- what was found before ---- */
+/* ---- remembered ratios ---- */
 
 static bool
 is_about(double a, double b)
@@ -88,7 +89,7 @@ is_like(const HjgSeriesMemo *a, const HjgSeriesMemo *b)
 static HjgSeriesMemos *
 memos_of(HjgCoupled *join)
 {
-	/* fixed ratios hold for this join alone */
+	/* fixed ratios hold for this join only */
 	return join->config.memos != NULL && !join->config.keep_ratios ? join->config.memos : &join->memos;
 }
 
@@ -108,7 +109,7 @@ scaled_times(const HjgSeriesTimes *of, double factor)
 	return times;
 }
 
-/* Recall ratios and times of a like series, if there is one. */
+/* Recall ratios and times of a similar series, if there is one. */
 static bool
 recall_memo(HjgSeriesMemos *memos, HjgSeriesMemo *wanted)
 {
@@ -144,7 +145,7 @@ hjg_series_plan(HjgCoupled *join, HjgSeries *series)
 		.strategy = join->config.strategy, .units = join->units, .bus_ns = hjg_series_bus_ns(join),
 		.nsteps = series->nsteps, .first_step = series->steps[0], .last_step = series->steps[series->nsteps - 1],
 		.nrows = series->nrows, .table_rows = join->part->nrows,
-		/* these matter where the device works on copies */
+		/* these matter for a device that works on copies */
 		.building = hjg_series_copies(join) && series->building, .places = join->places,
 		.is_missing = {join->part->missing_bytes[HJG_ON_CPU] > 0, join->part->missing_bytes[HJG_ON_DEVICE] > 0}
 	};

@@ -7,7 +7,7 @@
 
 #include "coupled/hjg_coupled_internal.h"
 
-/* The smallest piece that P goes ahead by. */
+/* Least rows of a piece that P fetches ahead. */
 #define MIN_FETCHED_ROWS 2048
 
 /* ---- pieces ---- */
@@ -18,7 +18,7 @@ hjg_series_chunk_rows(const HjgCoupled *join, hjg_u32 nrows)
 	const hjg_u32 least = nrows / HJG_SERIES_MAX_CHUNKS + 1;
 	hjg_u32		rows = join->config.chunk_rows;
 
-	/* a piece whose memory is fetched ahead has no more rows than the work-ahead set has lines */
+	/* a piece whose memory is fetched ahead has at most as many rows as the work-ahead set has lines */
 	if (hjg_prefetch_is_on(join))
 	{
 		hjg_u32		fetched = (hjg_u32) (join->config.was_bytes / HJG_COUPLED_LINE_BYTES);
@@ -65,7 +65,7 @@ hjg_series_bus_ns(const HjgCoupled *join)
 		(HJG_SERIES_EXCHANGE_BYTES + join->base.spec.key_width) / join->config.bus_bytes_per_ns;
 }
 
-/* Find the steps from the first one that uses the table on. */
+/* Find the first step that uses the table. */
 static int
 table_step(const HjgStep *steps, int nsteps)
 {
@@ -81,7 +81,7 @@ hjg_series_scheme(const HjgCoupled *join, const HjgSeries *series)
 {
 	const HjgScheme scheme = hjg_coupled_scheme(join);
 
-	/* they take less time than the search would */
+	/* such series take less time than the search */
 	return scheme == HJG_SCHEME_PL && series->nrows < HJG_SERIES_FEW_ROWS ? HJG_SCHEME_OL : scheme;
 }
 

@@ -1,14 +1,15 @@
 /*
  * coupled_series_sides.c
- *	  Ratios where the device works on copies.
+ *	  Ratios for a device that works on copies.
  *
- * There a series determines costs of later ones: rows that the next one processes on the other side cross the bus, and so does
- * the table. A series that scatters is on one side. The side is chosen by the time of the series plus the least time of the
- * rest of the join, which is taken to run on one side, the same or the other. So no choice is predicted to be worse than the
- * whole join on one side. The probe side is assumed to have as many rows as the build side; it usually has more, which later
- * decisions see.
+ * Here a series determines costs of later ones: rows that the next series processes on the other side
+ * cross the bus, and so does the table.  A series that scatters is on one side.  The side is chosen by the
+ * time of the series plus the least time of the rest of the join, which is assumed to run on one side, the
+ * same or the other.  So no choice is predicted to be worse than the whole join on one side.  The probe
+ * side is assumed to have as many rows as the build side; it usually has more, which later decisions see.
  *
- * Rows write their pairs (p4) on the side that counted them (p1 to p3), so p4 is considered together with these steps.
+ * Rows write their pairs (p4) on the side that counted them (p1 to p3), so p4 is considered together with
+ * these steps.
  */
 #include <math.h>
 #include <string.h>
@@ -59,7 +60,7 @@ rest_behind(const HjgCoupled *join, const HjgSeries *series)
 	return rest;
 }
 
-/* Compute the time of these steps on one processor alone, from the places of the rows behind the series. */
+/* Compute the time of these steps on one processor alone, from the places of the rows after the series. */
 static double
 rest_ns(const HjgCoupled *join, const HjgSeries *series, const Rest *rest, HjgProcessor processor, HjgPlaces places)
 {

@@ -2,8 +2,8 @@
  * coupled_steps.c
  *	  The steps of the coupled engine as loops of one CPU thread, for each key width.
  *
- * Nodes come from the worker's blocks: the local pointer of the paper's allocator is a local variable here, which is written
- * back to the table when the rows are done.
+ * Nodes come from the worker's blocks: the local pointer of the paper's allocator is a local variable
+ * here, which is written back to the table when the rows are done.
  */
 #include "coupled/hjg_coupled_internal.h"
 

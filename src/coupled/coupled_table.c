@@ -4,7 +4,7 @@
  */
 #include "coupled/hjg_coupled_internal.h"
 
-/* Bytes of table that a partition should have at most. */
+/* Largest table of a partition. */
 #define PARTITION_BYTES (1024 * 1024)
 #define MAX_RADIX_BITS 14
 
@@ -13,7 +13,7 @@ bucket_bits_of(hjg_u64 nrows, int part_bits)
 {
 	hjg_u32		bits = 4;
 
-	/* a number has at most 31 bits, the partition's included */
+	/* a number has at most 31 bits, including the partition's */
 	while (bits < (hjg_u32) (31 - part_bits) && (hjg_u64) 1 << bits < nrows)
 		bits++;
 	return bits;
@@ -28,7 +28,7 @@ hjg_coupled_radix_bits(const HjgCoupled *join, hjg_u64 nrows)
 
 	while (bits < MAX_RADIX_BITS && bits + 1 < bucket_bits && table_bytes >> bits > PARTITION_BYTES)
 		bits++;
-	/* PHJ partitions whatever the size */
+	/* PHJ partitions even small sides */
 	return bits > 0 ? bits : bucket_bits > 3 ? 2 : 1;
 }
 
@@ -42,8 +42,8 @@ block_nodes_of(const HjgCoupled *join, size_t node_bytes)
 }
 
 /*
- * Lay out a table for part->nrows rows, with its offsets in part->args; returns its bytes, of which the first *header_bytes
- * must be zeroed.
+ * Lay out a table for part->nrows rows, with its offsets in part->args; returns its bytes, of which the
+ * first *header_bytes must be zeroed.
  */
 static size_t
 lay_table(const HjgCoupled *join, HjgCoupledPart *part, size_t *header_bytes)
@@ -55,7 +55,7 @@ lay_table(const HjgCoupled *join, HjgCoupledPart *part, size_t *header_bytes)
 	hjg_u64		nslots;
 	size_t		bytes = 64;
 
-	/* one block size in nodes serves both arrays, as one in bytes of key nodes */
+	/* one block size in nodes serves both arrays: the one for key nodes */
 	args->block_nodes = block_nodes_of(join, key_bytes);
 	nslots = part->nrows + nworkers * args->block_nodes;
 	args->max_keys = args->max_rids = nslots > 0xFFFFFFFEu ? 0xFFFFFFFEu : (hjg_u32) nslots;

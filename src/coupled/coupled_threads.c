@@ -1,10 +1,10 @@
 /*
  * coupled_threads.c
- *	  A runner made of plain threads. It serves as the CPU's sets of threads that prefetch and decompress, and, in tests and
- *	  benchmarks, in place of an OpenCL device.
+ *	  A runner made of plain threads: the CPU's sets of threads that prefetch and decompress, and, in
+ *	  tests and benchmarks, a substitute for an OpenCL device.
  *
- * One thread takes launches from a ring, in order, and runs each over a pool of its own, one work group a piece of the pool, as
- * a device would. The loops are those of the CPU's side (coupled_steps.c).
+ * One thread takes launches from a ring, in order, and runs each over its own pool, one work group a piece
+ * of the pool, as a device would.  The loops are those of the CPU's side (coupled_steps.c).
  */
 #include <pthread.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 typedef struct Threads
 {
 	HjgRunner	runner;
-	HjgPool    *pool;			/* the feeding thread included */
+	HjgPool    *pool;			/* includes the feeding thread */
 	int			nthreads;
 	pthread_t	feeder;
 	pthread_mutex_t mutex;
@@ -26,11 +26,11 @@ typedef struct Threads
 	hjg_u64		nqueued;		/* launches so far; tickets count from 1 */
 	hjg_u64		ndone;
 	bool		shutdown;
-	hjg_u64		ended_ns;		/* time of the end of the last launch */
+	hjg_u64		ended_ns;		/* end of the last launch */
 	HjgRunnerTimes times;
 	hjg_u64		waited;			/* last ticket that was waited for */
-	hjg_u64		queued_ns[RING];	/* by the clock, by ticket; so is the next */
-	HjgRunnerTimes times_until[RING];	/* times when a ticket's launch ended */
+	hjg_u64		queued_ns[RING];	/* by ticket, like the next member */
+	HjgRunnerTimes times_until[RING];	/* totals at the end of a ticket's launch */
 	HjgStepLaunch ring[RING];
 } Threads;
 

@@ -2,16 +2,19 @@
  * coupled_units.c
  *	  The tasks of units: prefetching, decompression, execution.
  *
- * Units are the CPU's threads and the device's work groups.  The CPU is divided into sets of
- * threads; of the device, whose driver may not divide it, the first work groups of each launch
- * decompress (hjg_k_merged).  A pipeline says on which side the boundary between D and E lies, and
- * the assignment where.
+ * Units are the CPU's threads and the device's work groups.  The CPU is divided into sets of threads.  A
+ * driver may be unable to divide the device, so the first work groups of each launch decompress
+ * (hjg_k_merged).  The pipeline determines the side of the boundary between D and E, and the assignment
+ * its place.
  */
 #include <math.h>
 
 #include "coupled/hjg_coupled_internal.h"
 
-/* Rows whose keys the feed unpacks at a time: several whole blocks, so that all units that unpack have some. */
+/*
+ * Rows whose keys the feed unpacks at a time: several whole blocks, so that all units that unpack have
+ * some.
+ */
 #define MIN_FEED_ROWS (4 * HJG_PACK_BLOCK_ROWS)
 #define MAX_FEED_ROWS (1u << 24)
 
@@ -22,9 +25,9 @@ clamp_int(int value, int least, int most)
 }
 
 /*
- * Divide the units of a pipeline on ncpu threads and ngroups work groups.  boundary is how many of them decompress, counted
- * from the CPU's first one after the fetcher; 0 means half of those that there are on the side of the boundary.  Where there
- * are too few threads, the fetcher is left out first, and then the CPU's share of E.
+ * Divide the units of a pipeline on ncpu threads and ngroups work groups.  boundary units decompress,
+ * counted from the CPU's first after the fetcher; 0 means half of the threads (C), or a quarter of the
+ * work groups (G).  With too few threads the fetcher is left out first, and then the CPU's share of E.
  */
 static HjgUnits
 units_of(HjgPipeline pipeline, int ncpu, int ngroups, int boundary)
@@ -66,8 +69,8 @@ window_rows(const HjgCoupled *join)
 }
 
 /*
- * Restrict the shape to one side: where the device works on copies, a table is built on one side, and keys and the table's
- * headers are copied to the device first.
+ * Restrict the shape to one side: if the device works on copies, a table is built on one side, and keys
+ * and the table's headers are copied to the device first.
  */
 static void
 stay_on_one_side(const HjgCoupled *join, double nrows, HjgInCacheShape *shape)
@@ -144,7 +147,7 @@ pipeline_of(const HjgUnits *units)
 	return units->cpu_e > 0 ? HJG_PIPELINE_CPDE_C : HJG_PIPELINE_CPDE_B;
 }
 
-/* Is the division allowed by the pipeline?  G has all of the CPU for D, and each pipeline has units for E. */
+/* True if the pipeline allows the division.  G has no CPU thread for E, and each pipeline has units for E. */
 static bool
 is_wanted(const HjgUnits *units, const void *arg)
 {
@@ -159,8 +162,9 @@ is_wanted(const HjgUnits *units, const void *arg)
 }
 
 /*
- * Choose the pipeline and the units, as far as the configuration leaves them open: by the costs where there are some, otherwise
- * by rule. AUTO executes with or without a fetcher; packed keys are then unpacked by the units that execute.
+ * Choose the pipeline and the units, as far as the configuration leaves them open: by the costs if there
+ * are any, otherwise by rule.  AUTO executes with or without a fetcher; packed keys are then unpacked by
+ * the units that execute.
  */
 static void
 choose_units(HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
@@ -170,7 +174,7 @@ choose_units(HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 	HjgInCacheShape shape;
 	HjgUnits	units;
 
-	/* one side alone has nothing to divide */
+	/* a single side has nothing to divide */
 	if (join->runner == NULL || (pipeline == HJG_PIPELINE_AUTO && join->config.costs == NULL))
 		pipeline = HJG_PIPELINE_E;
 	join->stats.pipeline = pipeline == HJG_PIPELINE_AUTO ? HJG_PIPELINE_E : pipeline;
@@ -180,7 +184,7 @@ choose_units(HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 		return;
 	shape = shape_of(join, runs, pipeline >= HJG_PIPELINE_CPDE_C ? packed_bytes : 0);
 	units = hjg_incache_choose(&shape, is_wanted, &wanted, &join->stats.predicted);
-	/* no division is allowed, such as on a single thread: by rule */
+	/* no division is allowed, such as on a single thread: keep the rule's */
 	if (!is_wanted(&units, &wanted))
 	{
 		hjg_incache_predict(&shape, &join->units, &join->stats.predicted);
@@ -197,7 +201,7 @@ hjg_units_assign(HjgCoupled *join, const HjgRuns *runs, const HjgSegment *segmen
 
 	for (int i = 0; i < nsegments; i++)
 		packed_bytes += segments[i].packed_bytes;
-	/* keys that come unpacked will be packed to about a half */
+	/* unpacked keys will be packed to about a half */
 	if (!runs->packed)
 		packed_bytes = runs->nrows * (hjg_u64) join->base.spec.key_width / 2;
 	choose_units(join, runs, packed_bytes);
@@ -206,7 +210,7 @@ hjg_units_assign(HjgCoupled *join, const HjgRuns *runs, const HjgSegment *segmen
 		return HJG_ERR_MEMORY;
 	if (join->units.cpu_d > 0 && (join->pipe.feeder = hjg_threads_runner_create(join->units.cpu_d)) == NULL)
 		return HJG_ERR_MEMORY;
-	/* a thread is needed for the work between the steps */
+	/* the work between the steps needs a thread */
 	join->cpu_threads = join->units.cpu_e > 0 ? join->units.cpu_e : 1;
 	if (runs->packed || join->stats.pipeline >= HJG_PIPELINE_CPDE_C)
 		hjg_units_feed(join);

@@ -67,7 +67,7 @@ hjg_packed_block(const HjgPackHeader *header, int column, hjg_u32 ix, const HjgP
 
 /* ---- unpacking ---- */
 
-/* All lanes of a stream, with what it is made of as constants. */
+/* Unpack all lanes of a stream, with its schemes as constants. */
 #define EACH_LANE(width, leaf, delta, mapped) \
 	for (hjg_u32 lane = 0; lane * HJG_PACK_LANE_ROWS < stream->nvalues; lane++) \
 		hjg_unpack_lane(width, leaf, delta, mapped, header, column, block, stream, lane, out, stride)

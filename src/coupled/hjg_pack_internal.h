@@ -2,7 +2,7 @@
  * hjg_pack_internal.h
  *	  Declarations that the files of packing share: the schemes on the values of one block.
  *
- * A block's values are words of 64 bits while it is packed, modulo the column's width.
+ * While a block is packed, its values are 64-bit words modulo the column's width.
  */
 #ifndef HJG_PACK_INTERNAL_H
 #define HJG_PACK_INTERNAL_H
@@ -52,21 +52,21 @@ extern hjg_u64 hjg_pack_frame(int width, hjg_u64 *values, hjg_u32 n, bool after_
 
 /* ---- coupled_pack_dict.c ---- */
 
-/* Different values, in the order of their arrival until the dictionary is sorted. */
+/* The distinct values of a column, in the order of their arrival until the dictionary is sorted. */
 typedef struct HjgPackDict
 {
 	hjg_u32		count;
 	hjg_u32    *slots;			/* hash table: number of a value + 1, 0 is free */
 	hjg_u64    *values;
-	size_t		bytes;			/* of the one allocation behind these */
+	size_t		bytes;			/* of the single allocation behind both */
 } HjgPackDict;
 
 extern bool hjg_pack_dict_create(const HjgEnv *env, HjgPackDict *dict);
 extern void hjg_pack_dict_destroy(const HjgEnv *env, HjgPackDict *dict);
-/* Add a value; false when it is new and there is no room for it. */
+/* Add a value; false when it is new and there is no room. */
 extern bool hjg_pack_dict_add(HjgPackDict *dict, hjg_u64 value);
 extern void hjg_pack_dict_sort(HjgPackDict *dict);
-/* Find the place of a value that was added, after sorting. */
+/* Find the place of an added value, after sorting. */
 extern hjg_u32 hjg_pack_dict_place(const HjgPackDict *dict, hjg_u64 value);
 
 #endif							/* HJG_PACK_INTERNAL_H */
