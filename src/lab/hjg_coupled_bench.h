@@ -3,16 +3,16 @@
  *	  Declarations that the files of the coupled engine's benchmark share.  Internal to the room "lab".
  *
  *		lab_coupled_bench.c	options, tables of strategies and pipelines
- *		lab_coupled_input.c	made-up rows, packed if asked for, and one join of them
+ *		lab_coupled_input.c	generated rows, packed on request, and one join of them
  *		lab_coupled_model.c	--model: the papers' Monte Carlo test
  *		lab_coupled_pairs.c	--pairs: each design choice against its absence
  *		lab_coupled_rows.c	--rows: every system of the papers by its name
- *		lab_coupled_engines.c	--engines: what choices lose to the best one
+ *		lab_coupled_engines.c	--engines: losses of choices against the best one
  *		lab_coupled_plans.c	--plans: compression plans
- *		lab_coupled_points.c	medians of runs that take turns
+ *		lab_coupled_points.c	medians of alternating runs
  *		lab_coupled_figures.c	--figures: figures of the papers
- *		lab_coupled_tradeoffs.c	of them, those of random ratios, trade-offs and whole joins
- *		lab_coupled_incache.c	of them, those of in-cache co-processing
+ *		lab_coupled_tradeoffs.c	of these, random ratios, trade-offs and whole joins
+ *		lab_coupled_incache.c	of these, in-cache co-processing
  */
 #ifndef HJG_COUPLED_BENCH_H
 #define HJG_COUPLED_BENCH_H
@@ -41,25 +41,25 @@ typedef struct HjgBenchOptions
 	const char *pairs;			/* part of a set's name, "": all; NULL: no --pairs */
 	double		skew;
 	double		selectivity;
-	bool		steps;			/* print what each step took */
+	bool		steps;			/* print each step's time */
 	bool		each;			/* of --model: print each setting's run */
 	bool		calibrate;		/* otherwise every step is halved */
-	bool		packed;			/* keys come packed */
-	const HjgPackPlan *plan;	/* by this plan; NULL: as the planner wants */
-	bool		ordered;		/* keys of both sides ascend, as those of orders and of their lines do */
+	bool		packed;			/* keys are packed */
+	const HjgPackPlan *plan;	/* with this plan; NULL: the planner's */
+	bool		ordered;		/* keys of both sides ascend, like those of orders and order lines */
 	HjgCoupledConfig config;
 } HjgBenchOptions;
 
 /* Both sides of a join; the arrays are aligned for devices. */
 typedef struct HjgBenchInput
 {
-	hjg_u32		nrows;			/* of the build side */
+	hjg_u32		nrows;			/* rows of the build side */
 	hjg_u32		nprobe;
 	hjg_u32    *build;
 	hjg_u32    *probe;
 	HjgPair    *pairs;
 	hjg_u64		npairs;			/* expected */
-	hjg_u64		pairs_sum;		/* of mixed numbers of the probe rows that have one */
+	hjg_u64		pairs_sum;		/* sum of the mixed numbers of the probe rows with a match */
 	HjgSegment	packed_build;	/* with options->packed */
 	HjgSegment	packed_probe[HJG_BENCH_BATCHES];
 	size_t		packed_room;
@@ -69,7 +69,7 @@ typedef struct HjgBenchInput
 typedef struct HjgBenchTimes
 {
 	double		total_ns;
-	double		build_ns;		/* of it, until the first probe */
+	double		build_ns;		/* part of it, until the first probe */
 	HjgCoupledStats stats;
 	bool		good;
 } HjgBenchTimes;
@@ -77,18 +77,21 @@ typedef struct HjgBenchTimes
 extern void *hjg_bench_alloc(void *arg, size_t bytes);
 extern void hjg_bench_free(void *arg, void *ptr, size_t bytes);
 extern hjg_u64 hjg_bench_random(hjg_u64 *state);
-/* Put the numbers below n in an order that is drawn: what ran before is in caches, and its threads are awake. */
+/* Put the numbers below n in random order: earlier runs leave data in caches and threads awake. */
 extern void hjg_bench_shuffle(hjg_u64 *state, int *order, int n);
 
-/* 2^log rows on both sides. */
+/* Make an input of 2^log rows on both sides. */
 extern bool hjg_bench_input_create(HjgBenchInput *in, const HjgBenchOptions *options, int log);
 extern bool hjg_bench_input_sized(HjgBenchInput *in, const HjgBenchOptions *options, hjg_u32 nbuild, hjg_u32 nprobe);
 extern void hjg_bench_input_destroy(HjgBenchInput *in);
-/* Run one join; config NULL: the cpu engine.  False if a result was wrong: each pair is looked at, after the time was taken. */
+/*
+ * Run one join; config NULL: the cpu engine.  False if a result is wrong: each pair is checked, outside
+ * the measured time.
+ */
 extern bool hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
 						  const HjgBenchInput *in, HjgBenchTimes *times);
 
-/* Distributions of the probe side that sweeps go through. */
+/* Distributions of the probe side used by sweeps. */
 typedef struct HjgBenchShape
 {
 	const char *name;
@@ -103,22 +106,22 @@ extern const char *const hjg_bench_step_names[HJG_STEP_COUNT];
 
 /* ---- lab_coupled_model.c ---- */
 
-/* Random ratios against the model's; false if a result was wrong.  options->config has the costs. */
+/* Compare random ratios with the model's; false if a result is wrong.  options->config has the costs. */
 extern bool hjg_bench_model(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
 /* ---- lab_coupled_pairs.c ---- */
 
-/* Design choices against their absence; false if a result was wrong. */
+/* Compare design choices with their absence; false if a result is wrong. */
 extern bool hjg_bench_pairs(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
 /* ---- lab_coupled_rows.c ---- */
 
-/* Run all systems of the papers, or one; false if a result was wrong. */
+/* Run all systems of the papers, or one; false if a result is wrong. */
 extern bool hjg_bench_rows(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
 /* ---- lab_coupled_engines.c ---- */
 
-/* Measure what PL, and the engine that is taken by itself, lose to the best one; false if a result was wrong. */
+/* Measure the loss of PL, and of the cpu engine, against the best; false if a result is wrong. */
 extern bool hjg_bench_engines(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
 /* ---- lab_coupled_points.c ---- */
@@ -135,11 +138,17 @@ typedef struct HjgBenchPoint
 
 extern HjgBenchPoint hjg_bench_points[HJG_BENCH_MAX_POINTS];
 
-/* Make the options' setting with another strategy, nothing on units of its own; alone: every step on one processor. */
+/*
+ * Make the options' setting with another strategy and without units of its own; alone: every step on one
+ * processor.
+ */
 extern HjgCoupledConfig hjg_bench_config(const HjgBenchOptions *options, HjgCoupledStrategy strategy);
 extern HjgCoupledConfig hjg_bench_config_alone(const HjgBenchOptions *options, HjgCoupledStrategy strategy, int processor);
 
-/* Run the first npoints in turn; each one's turns are ordered by time then.  False if a result was wrong. */
+/*
+ * Run the first npoints alternately; then each point's turns are ordered by time.  False if a result is
+ * wrong.
+ */
 extern bool hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner,
 								 const HjgBenchInput *in, int npoints);
 extern const HjgBenchTimes *hjg_bench_median(const HjgBenchOptions *options, int point);
@@ -150,23 +159,23 @@ typedef struct HjgBenchFigure
 {
 	const char *name;
 	const char *claim;			/* of the paper */
-	const char *reason;			/* why a machine may answer otherwise; NULL: it should not */
+	const char *reason;			/* why a machine may show otherwise; NULL: it should not */
 	bool		(*run) (const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log);
-	bool		one_size;		/* it has sizes of its own, from the least one on */
+	bool		one_size;		/* it has its own sizes, from the least one on */
 } HjgBenchFigure;
 
-/* Print figures of the papers; false if a result was wrong. */
+/* Print figures of the papers; false if a result is wrong. */
 extern bool hjg_bench_figures(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
 /* ---- lab_coupled_tradeoffs.c, lab_coupled_incache.c ---- */
 
-/* Each ends with one that has no name. */
+/* Each ends with a figure without a name. */
 extern const HjgBenchFigure hjg_bench_tradeoff_figures[];
 extern const HjgBenchFigure hjg_bench_incache_figures[];
 
 /* ---- lab_coupled_plans.c ---- */
 
-/* Compression plans on one thread; needs no device. */
+/* Measure compression plans on one thread, without a device. */
 extern bool hjg_bench_plans(const HjgBenchOptions *options);
 
 #endif							/* HJG_COUPLED_BENCH_H */

@@ -1,6 +1,6 @@
 /*
  * hjg_cuda_bench.h
- *	  Benchmark of the resident joins: what is measured.  Internal to the room "lab".
+ *	  Benchmark of the resident joins: the measured cases.  Internal to the room "lab".
  */
 #ifndef HJG_CUDA_BENCH_H
 #define HJG_CUDA_BENCH_H
@@ -11,7 +11,7 @@
 #include "lab/hjg_cuda_paper.h"
 #include "layout/hjg_cuda_args.h"
 
-/* One pair of inputs. */
+/* A pair of inputs. */
 typedef struct HjgBenchCase
 {
 	const char *name;
@@ -24,7 +24,7 @@ typedef struct HjgBenchCase
 	double		theta;
 	unsigned	match_permille;
 	bool		dense;
-	bool		sum_only;		/* more pairs than one would write */
+	bool		sum_only;		/* too many pairs to be written */
 	bool		from_host;		/* sides begin in host memory */
 } HjgBenchCase;
 
@@ -37,9 +37,10 @@ typedef struct HjgBenchTable
 	const char *paper;			/* of --paper */
 	const char *title;
 	HjgCudaKind kind;
-	const char *strategies[HJG_BENCH_STRATEGIES + 1];	/* "best": what is chosen first */
+	const char *strategies[HJG_BENCH_STRATEGIES + 1];	/* "best": the one chosen first */
 	const char *cases[HJG_BENCH_CASES + 1];
-	hjg_u32		sides;			/* whose columns of 4 to 128 bytes are fetched by row number, too: HJG_SIDE_BIT() */
+	hjg_u32		sides;			/* sides whose columns of 4 to 128 bytes are also fetched by row number:
+								 * HJG_SIDE_BIT() */
 } HjgBenchTable;
 
 /* ---- lab_cuda_bench_cases.c ---- */
@@ -49,8 +50,8 @@ extern const HjgBenchTable hjg_bench_tables[];	/* end with a paper of NULL */
 extern const HjgBenchCase *hjg_bench_case_named(const char *name);
 
 /*
- * Names of the strategies that text stands for, names and sets of them separated by commas; ends with NULL.  False where
- * text has any other word.
+ * List the strategies that text stands for: names, and names of sets, separated by commas; ends with NULL.
+ * False for any other word.
  */
 #define HJG_BENCH_MOST 64
 extern bool hjg_bench_names_of(const char *text, const char *names[HJG_BENCH_MOST]);
@@ -62,26 +63,26 @@ typedef struct HjgBenchMoved
 {
 	HjgLabMoving moving;
 	int			key_width;
-	HjgCudaSide build;			/* what is joined, with rows of 4 bytes */
+	HjgCudaSide build;			/* the joined sides, with rows of 4 bytes */
 	HjgCudaSide probe;
 	HjgCudaPtr	block;			/* of both */
 	size_t		bytes;
-	void	   *host;			/* with copies: the same, pinned */
+	void	   *host;			/* with copies: the same bytes, pinned */
 } HjgBenchMoved;
 
-/* Closed in any case. */
+/* Open moved, to be closed even after an error. */
 extern HjgStatus hjg_bench_moved_open(HjgCudaStream *stream, HjgLabMoving moving, int key_width, hjg_u64 nbuild, hjg_u64 nprobe,
 									  HjgBenchMoved *moved);
 extern void hjg_bench_moved_close(HjgCudaStream *stream, HjgBenchMoved *moved);
-/* Move the sides, which are in device memory, as they are to be joined: to host memory; waits. */
+/* Move the sides from device memory to where the join expects them: host memory; waits. */
 extern HjgStatus hjg_bench_moved_reset(HjgCudaStream *stream, const HjgBenchMoved *moved, const HjgCudaSide *build,
 									   const HjgCudaSide *probe);
-/* Queue what brings one of them to the device, if anything does. */
+/* Queue the move of a side to the device, if it needs one. */
 extern HjgStatus hjg_bench_moved_bring(HjgCudaStream *stream, const HjgBenchMoved *moved, const HjgCudaSide *side);
 
 /* ---- lab_cuda_bench_payload.c ---- */
 
-/* Columns that are fetched by the pairs of a join; none where sides is 0. */
+/* Columns fetched by the pairs of a join; none if sides is 0. */
 typedef struct HjgBenchColumns
 {
 	hjg_u32		sides;
@@ -91,24 +92,24 @@ typedef struct HjgBenchColumns
 	HjgCudaPtr	to[HJG_SIDES];	/* beside npairs pairs */
 } HjgBenchColumns;
 
-/* After an error what there is must be freed, too. */
+/* Allocate the columns, to be freed even after an error. */
 extern HjgStatus hjg_bench_columns_make(HjgCudaStream *stream, HjgBenchColumns *columns, hjg_u64 nbuild, hjg_u64 nprobe,
 										hjg_u64 npairs);
 extern void hjg_bench_columns_free(HjgCudaStream *stream, HjgBenchColumns *columns);
-/* Queue what is measured. */
+/* Queue the measured gathering. */
 extern HjgStatus hjg_bench_columns_gather(HjgCudaStream *stream, const HjgBenchColumns *columns, HjgCudaPtr pairs, hjg_u64 npairs);
-/* Gather, and compare; facts: room for a hjg_u64.  *good becomes false where anything is wrong. */
+/* Gather and compare; facts: room for a hjg_u64. *good becomes false if anything is wrong. */
 extern HjgStatus hjg_bench_columns_check(HjgCudaStream *stream, const HjgBenchColumns *columns, HjgCudaPtr pairs, hjg_u64 npairs,
 										 HjgCudaPtr facts, bool *good);
 extern hjg_u64 hjg_bench_columns_moved(const HjgBenchColumns *columns, hjg_u64 npairs);
 
 /* ---- lab_cuda_bench_run.c ---- */
 
-/* Sets of inputs that a case is measured on in turn. */
+/* Sets of inputs, on which a case is measured alternately. */
 #define HJG_BENCH_SETS 2
 #define HJG_BENCH_MAX_REPS 101
 
-/* One set of inputs, and what its join must give. */
+/* One set of inputs, and the expected result of its join. */
 typedef struct HjgBenchInputs
 {
 	HjgCudaSide build;
@@ -117,7 +118,7 @@ typedef struct HjgBenchInputs
 	hjg_u64		checksum;
 } HjgBenchInputs;
 
-/* The benchmark as it runs. */
+/* The state of the benchmark. */
 typedef struct HjgBench
 {
 	FILE	   *out;
@@ -128,8 +129,8 @@ typedef struct HjgBench
 	HjgCudaPtr	counters;		/* of a join, then of a check: hjg_u64[4] */
 	double		factor;			/* of all sizes */
 	int			nreps;
-	double		copy_gbs;		/* of a copy in device memory: what is read and written, 10^9 bytes a second */
-	bool		wrong;			/* a result was */
+	double		copy_gbs;		/* of a copy in device memory: bytes read and written, 10^9 a second */
+	bool		wrong;			/* a result was wrong */
 } HjgBench;
 
 /* A case joined by one strategy, with one kind of output. */
@@ -140,22 +141,22 @@ typedef struct HjgBenchRun
 	HjgCudaKind kind;
 	HjgCudaShape shape;
 	HjgBenchInputs *sets;		/* HJG_BENCH_SETS */
-	const HjgBenchMoved *moved;	/* or NULL: the inputs are joined where they are */
+	const HjgBenchMoved *moved;	/* or NULL: the inputs are joined in place */
 	HjgCudaOutput output;
 	HjgCudaPtr	block;			/* of the output */
 	size_t		block_bytes;
 	HjgBenchColumns columns;
 } HjgBenchRun;
 
-/* Take the time on the device from here to there; waits. */
+/* Measure the device's time between these calls; the second one waits. */
 extern HjgStatus hjg_bench_start_clock(HjgBench *bench);
 extern HjgStatus hjg_bench_stop_clock(HjgBench *bench, float *ms);
 /* Compare for qsort(). */
 extern int	hjg_bench_compare_ms(const void *a, const void *b);
-/* After an error what there is must be freed, too. */
+/* Make the inputs, to be freed even after an error. */
 extern HjgStatus hjg_bench_inputs_make(HjgBench *bench, const HjgBenchCase *c, hjg_u64 seed, HjgBenchInputs *inputs);
 extern void hjg_bench_inputs_free(HjgBench *bench, HjgBenchInputs *inputs);
-/* Check, measure, and print a line; nothing where the strategy turns out not to suit the rows. */
+/* Check, measure, and print a line; nothing if the strategy turns out not to suit the rows. */
 extern HjgStatus hjg_bench_run_time(HjgBench *bench, const HjgBenchRun *run);
 
 #endif							/* HJG_CUDA_BENCH_H */

@@ -1,6 +1,6 @@
 /*
  * hjg_cuda_host_bench.h
- *	  Benchmark of joins of sides in host memory: what its files share.
+ *	  Declarations that the files of the benchmark of joins of sides in host memory share.
  */
 #ifndef HJG_CUDA_HOST_BENCH_H
 #define HJG_CUDA_HOST_BENCH_H
@@ -12,15 +12,15 @@ typedef enum HjgHostSystem
 	HJG_HOST_STREAM,
 	HJG_HOST_COPRO,
 	HJG_HOST_SPILL,
-	HJG_HOST_CHOSEN				/* of the two before */
+	HJG_HOST_CHOSEN				/* the faster of the two above */
 } HjgHostSystem;
 
 typedef struct HjgHostCase
 {
 	const char *name;
 	int			width;
-	double		nbuild;			/* rows, millions (2^20); each has a key of its own */
-	double		nprobe;			/* each has one match */
+	double		nbuild;			/* rows, millions (2^20), with unique keys */
+	double		nprobe;			/* rows with one match each */
 	HjgHostSystem system;
 } HjgHostCase;
 
@@ -33,12 +33,12 @@ typedef struct HjgHostBench
 	HjgCudaGrant grant;
 	HjgCudaStreams *streams;
 	double		factor;
-	hjg_u64		chunk_rows;		/* 0: by the build side */
+	hjg_u64		chunk_rows;		/* 0: chosen by the build side */
 	int			copro_bits;		/* of the partitioning */
 	int			spill_bits;
 	hjg_u32		block_rows;
-	double		set_part;		/* of the build side, that is on the device at a time */
-	double		copy_gbs;		/* of the stagers into pinned memory */
+	double		set_part;		/* share of the build side that is on the device at a time */
+	double		copy_gbs;		/* of copies by the stagers into pinned memory */
 	HjgCudaRates rates;
 	int			nreps;
 	const HjgCudaStrategy *strategy;
@@ -49,7 +49,7 @@ typedef struct HjgHostBench
 typedef struct HjgHostData
 {
 	const HjgHostCase *c;
-	HjgHostSystem system;		/* the case's, or what was chosen */
+	HjgHostSystem system;		/* the case's, or the chosen one */
 	HjgCudaHostJoin join;
 	void	   *build_keys;
 	void	   *probe_keys;
@@ -66,12 +66,15 @@ typedef struct HjgHostData
 
 /* ---- lab_host_bus.c ---- */
 
-/* Measure bench->rates, and say so. */
+/* Measure bench->rates, and print them. */
 extern HjgStatus hjg_host_measure_rates(HjgHostBench *bench);
-/* Count what crossed the bus in the last join. */
+/* Count the bytes that crossed the bus in the last join. */
 extern size_t hjg_host_bytes_in(const HjgHostData *data);
 extern size_t hjg_host_bytes_out(const HjgHostData *data);
-/* Copies like the last join's, with four buffers in device memory, which are the caller's also after an error. */
+/*
+ * Replay the last join's copies, with four buffers in device memory, which the caller frees even after an
+ * error.
+ */
 extern HjgStatus hjg_host_replay_open(HjgHostBench *bench, const HjgHostData *data, HjgCudaPtr *buffers);
 extern HjgStatus hjg_host_replay(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers);
 
@@ -79,14 +82,14 @@ extern HjgStatus hjg_host_replay(HjgHostBench *bench, HjgHostData *data, const H
 
 #define HJG_HOST_POISON 0xAB
 
-/* Registered memory that all threads have touched; NULL when there is none. */
+/* Allocate registered memory that all threads have touched; NULL without memory. */
 extern void *hjg_host_pinned(HjgHostBench *bench, size_t bytes);
 extern void hjg_host_unpin(void *ptr, size_t bytes);
 extern void hjg_host_fill(HjgPool *pool, void *ptr, size_t bytes, int value);
-/* Sides of a case and room for its result.  After an error what there is goes with _free(). */
+/* Make the sides of a case and room for its result.  After an error _free() frees the parts. */
 extern HjgStatus hjg_host_data_make(HjgHostBench *bench, const HjgHostCase *c, HjgHostData *data);
 extern void hjg_host_data_free(HjgHostData *data);
-/* Are all pairs there, and only those? */
+/* Check that all pairs are there, and no others. */
 extern bool hjg_host_data_check(HjgHostBench *bench, HjgHostData *data);
 
 #endif							/* HJG_CUDA_HOST_BENCH_H */

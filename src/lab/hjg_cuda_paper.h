@@ -1,12 +1,11 @@
 /*
  * hjg_cuda_paper.h
- *	  Resident joins of the literature: the pieces they are put together from.
- *	  Internal to the room "lab".
+ *	  Resident joins of the literature, and the pieces that they are composed of.  Internal to the room
+ *	  "lab".
  *
- * These strategies exist so that published comparisons can be run again with one another and with ours,
- * on the same data, hashes and checks; no query runs them.  They keep the designs
- * of their papers, but not their gaps: any keys, duplicates, skew and match modes, or suits() or build()
- * says no.
+ * These strategies exist to repeat published comparisons with each other and with ours, on the same data,
+ * hashes and checks; no query runs them.  They keep the designs of their papers, but not their gaps: they
+ * take any keys, duplicates, skew and match modes, or suits() or build() refuses.
  *
  *		nop_chain, nop_open		lab_cuda_nop.c	table in global memory
  *		smj						lab_cuda_smj.c	merge sort and merge join
@@ -46,10 +45,13 @@
 	LAB_STRATEGY(UMJ, umj) \
 	LAB_STRATEGY(UMJ_PF, umj_pf)
 
-/* Numbers that a join of the driver "cuda" can be asked for by, behind the product's own, which alone it reports. */
+/*
+ * Numbers by which a join of the driver "cuda" can be requested, behind the product's, the only ones that
+ * it reports.
+ */
 typedef enum HjgLabStrategyId
 {
-	HJG_LAB_CSR = HJG_CUDA_LAST,	/* the driver's own, and here a resident join, too: lab_cuda_csr.c */
+	HJG_LAB_CSR = HJG_CUDA_LAST,	/* the driver's own, which is also a resident join here: lab_cuda_csr.c */
 #define LAB_STRATEGY(id, name) HJG_LAB_##id,
 	HJG_LAB_STRATEGIES(LAB_STRATEGY)
 #undef LAB_STRATEGY
@@ -63,11 +65,11 @@ extern const HjgCudaStrategy hjg_cuda_csr;
 HJG_LAB_STRATEGIES(LAB_STRATEGY)
 #undef LAB_STRATEGY
 
-/* Find one by name, or NULL. */
+/* Find a strategy by name, or NULL. */
 extern const HjgCudaStrategy *hjg_lab_strategy_named(const char *name);
 
 /*
- * Those that are worth a try on a join of exact sizes, best first; ends with NULL.  At most
+ * List the strategies that are worth a try for a join of exact sizes, best first; ends with NULL.  At most
  * HJG_LAB_CHOICES entries.
  */
 #define HJG_LAB_CHOICES 4
@@ -76,19 +78,22 @@ extern void hjg_lab_strategy_choose(const HjgCudaDevice *device, const HjgCudaSh
 
 /* ---- lab_cuda_traffic.c ---- */
 
-/* Count the bytes that build and probe read and write in device memory, with rows in columns, the output not counted. */
+/*
+ * Count the bytes that build and probe read and write in device memory, with rows in columns, without the
+ * output.
+ */
 extern hjg_u64 hjg_lab_traffic(const HjgCudaStrategy *strategy, const HjgCudaDevice *device, const HjgCudaShape *shape);
 /* Count the bytes of "table" and "packed" that a probe reads at random and the L2 cache should hold. */
 extern size_t hjg_lab_table_probed(int key_width, hjg_u64 nrows);
 extern size_t hjg_lab_packed_probed(hjg_u64 nrows);
-/* Does it write pairs alone, and say no to other outputs: HJG_ERR_INPUT? */
+/* True if the strategy writes only pairs and refuses other outputs with HJG_ERR_INPUT. */
 static inline bool
 hjg_lab_pairs_only(const HjgCudaStrategy *strategy)
 {
 	return strategy == &hjg_cuda_csr;
 }
 
-/* Those of each join of the literature are with it. */
+/* Count the bytes of one strategy; those of the literature are in their files. */
 extern hjg_u64 hjg_lab_traffic_csr(const HjgCudaDevice *device, const HjgCudaShape *shape);
 #define LAB_STRATEGY(id, name) extern hjg_u64 hjg_lab_traffic_##name(const HjgCudaDevice *device, const HjgCudaShape *shape);
 HJG_LAB_STRATEGIES(LAB_STRATEGY)
@@ -101,31 +106,34 @@ typedef enum HjgLabMoving
 {
 	HJG_LAB_BY_COPY,
 	HJG_LAB_BY_FAULT,			/* in managed memory, by page faults of the kernels */
-	HJG_LAB_BY_PREFETCH			/* in managed memory, asked for before */
+	HJG_LAB_BY_PREFETCH			/* in managed memory, prefetched */
 } HjgLabMoving;
 
-/* Find out how a strategy wants its sides moved; where they were copied instead it is prbc. */
+/* Find how a strategy has its sides moved; moved by copies, umj and umj_pf are the same as prbc. */
 extern HjgLabMoving hjg_lab_moving(const HjgCudaStrategy *strategy);
 /*
- * Managed memory, outside the pool; an error where the device has none, or not so much free: a program that has more on its
- * way there can stall the device.
+ * Allocate managed memory, outside the pool; an error if the device has none, or not as much free memory:
+ * a program that moves more can stall the device.
  */
 extern HjgStatus hjg_lab_managed_take(HjgCudaStream *stream, size_t bytes, HjgCudaPtr *ptr);
 extern void hjg_lab_managed_give(HjgCudaStream *stream, HjgCudaPtr ptr);
 /* Queue the move of managed memory to the device of the stream, or to the host. */
 extern HjgStatus hjg_lab_prefetch(HjgCudaStream *stream, HjgCudaPtr ptr, size_t bytes, bool to_host);
 /*
- * Bring bytes of a side from host memory to where the side lies: queue a copy, or write them into managed memory,
- * whose last readers must have been waited for then, and queue its prefetch.
+ * Move bytes of a side from host memory to the side: queue a copy, or write them into managed memory,
+ * whose last readers must have been waited for, and queue its prefetch.
  */
 extern HjgStatus hjg_lab_bring(HjgCudaStream *stream, HjgLabMoving moving, HjgCudaPtr to, const void *from, size_t bytes);
 
 /* Find a GPU and make its context current; NULL, with a message on stderr, when that fails (lab_cuda_paper.c). */
 extern HjgCudaDevice *hjg_lab_enter(int number);
-/* Make them known to the driver (hjg_cuda_further_strategies). */
+/* Make the laboratory's strategies known to the driver (hjg_cuda_further_strategies). */
 extern void hjg_lab_strategies_open(void);
 
-/* Leave out what none of these joins takes: no build rows, more rows than positions, the wide rows of benchmarks. */
+/*
+ * Exclude joins that none of these strategies takes: no build rows, more rows than positions, the wide
+ * rows of benchmarks.
+ */
 static inline bool
 hjg_lab_paper_suits(const HjgCudaShape *shape)
 {
@@ -150,7 +158,7 @@ hjg_lab_kernel_output(const HjgCudaOutput *output)
 
 /* ---- lab_cuda_paper.c ---- */
 
-/* Rows of a mixed key and a row number, as kernels have them (HjgKRows). */
+/* Rows of a mixed key and a row number, as kernels use them (HjgKRows). */
 typedef struct HjgCudaRows
 {
 	HjgCudaPtr	keys;			/* keys, and with keys of 4 bytes the row numbers */
@@ -159,7 +167,7 @@ typedef struct HjgCudaRows
 } HjgCudaRows;
 
 extern size_t hjg_lab_rows_bytes(int key_width, hjg_u64 nrows);
-/* Allocate rows; what was taken before an error is freed by _free(), which may be called on any rows that were zeroed first. */
+/* Allocate rows. _free() frees them, even after an error, and accepts any rows that were zeroed first. */
 extern HjgStatus hjg_lab_rows_alloc(HjgCudaStream *stream, int key_width, hjg_u64 nrows, HjgCudaRows *rows);
 extern void hjg_lab_rows_free(HjgCudaStream *stream, HjgCudaRows *rows);
 
@@ -171,9 +179,9 @@ hjg_lab_kernel_rows(const HjgCudaRows *rows)
 
 /* ---- lab_cuda_sort.c ---- */
 
-/* Merge sort by mixed key; *sorted is freed by the caller. */
+/* Sort a side by mixed key; the caller frees *sorted. */
 extern HjgStatus hjg_lab_merge_sort(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, HjgCudaRows *sorted);
-/* Count the device memory at one time, the sorted rows counted. */
+/* Count the device memory at one time, including the sorted rows. */
 extern size_t hjg_lab_merge_sort_bytes(int key_width, hjg_u64 nrows);
 /* Count the bytes read and written. */
 extern hjg_u64 hjg_lab_merge_sort_traffic(int key_width, hjg_u64 nrows);
@@ -182,10 +190,10 @@ extern hjg_u32 hjg_lab_merge_tile(int key_width);
 
 /* ---- one side in partitions ---- */
 
-/* Tests and benchmarks choose how large partitions are; while no join exists. */
+/* Sizes chosen by tests and benchmarks, while no join exists. */
 typedef struct HjgCudaPaperTuning
 {
-	hjg_u32		part_rows;		/* build rows of a partition on average; 0: what suits the join of co-partitions */
+	hjg_u32		part_rows;		/* average build rows of a partition; 0: as suits the join of co-partitions */
 } HjgCudaPaperTuning;
 
 extern HjgCudaPaperTuning hjg_cuda_paper_tuning;
@@ -193,28 +201,34 @@ extern HjgCudaPaperTuning hjg_cuda_paper_tuning;
 #define HJG_CUDA_MOST_PART_BITS 17
 
 /*
- * Rows by partition, and where the partitions lie.  In bucket chains positions are those of a page table: at
- * pages[i >> bucket_bits] of the rows; else pages is 0.
+ * Rows by partition, and the places of the partitions.  With bucket chains, positions refer to a page
+ * table: pages[i >> bucket_bits] of the rows; otherwise pages is 0.
  */
 typedef struct HjgCudaParted
 {
 	HjgCudaRows rows;
 	HjgCudaPtr	pages;
-	HjgCudaPtr	numbers;		/* block of what follows */
+	HjgCudaPtr	numbers;		/* block of the following members */
 	HjgCudaPtr	sizes;			/* hjg_u32[1 << bits] */
 	HjgCudaPtr	largest;		/* hjg_u32, then the ticket of a join */
 	HjgCudaPtr	ticket;
 	HjgKParts	parts;
 	HjgCudaPtr	unit_first;		/* hjg_u32[(1 << bits) + 1] */
-	HjgCudaPtr	cursors;		/* two that nobody reads */
+	HjgCudaPtr	cursors;		/* two cursors that nothing reads */
 	hjg_u64		nrows;
 	int			bits;
 	int			bucket_bits;
 } HjgCudaParted;
 
-/* numbers of 2^bits partitions, largest and ticket zeroed; freed by _free() with all the rest. */
+/*
+ * Allocate the numbers of 2^bits partitions, with largest and ticket zeroed; _free() frees them and all
+ * the rest.
+ */
 extern HjgStatus hjg_lab_parted_begin(HjgCudaStream *stream, hjg_u64 nrows, int bits, HjgCudaParted *parted);
-/* Turn sizes into places; units: of a join with this side as the probe side, completed here; or NULL. */
+/*
+ * Turn sizes into places; units: NULL, or the units of a join with this side as probe side, completed
+ * here.
+ */
 extern HjgStatus hjg_lab_parted_place(HjgCudaStream *stream, HjgCudaParted *parted, HjgKUnits *units);
 extern void hjg_lab_parted_free(HjgCudaStream *stream, HjgCudaParted *parted);
 extern size_t hjg_lab_parted_bytes(int bits);
@@ -231,10 +245,10 @@ typedef enum HjgCudaSharing
 	HJG_CUDA_SHARINGS
 } HjgCudaSharing;
 
-/* parted has begun; the rest of it is filled in, with units as for _place(). */
+/* Partition a side; parted has begun, and the rest of it is filled in, with units as for _place(). */
 extern HjgStatus hjg_lab_histogram_partition(HjgCudaStream *stream, HjgCudaSharing sharing, int key_width,
 											  const HjgCudaSide *side, HjgCudaParted *parted, HjgKUnits *units);
-/* Count the device memory at one time, the partitioned rows counted, and bytes moved. */
+/* Count the device memory at one time, including the partitioned rows, and the bytes moved. */
 extern size_t hjg_lab_histogram_bytes(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
 									   int bits);
 extern hjg_u64 hjg_lab_histogram_traffic(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
@@ -242,7 +256,10 @@ extern hjg_u64 hjg_lab_histogram_traffic(const HjgCudaDevice *device, HjgCudaSha
 
 /* ---- lab_cuda_chains.c ---- */
 
-/* Do the same, with parted->bucket_bits set; places are made here too, with units as for _place(). */
+/*
+ * Partition a side into chains, with parted->bucket_bits set; sets the places too, with units as for
+ * _place().
+ */
 extern HjgStatus hjg_lab_chain_partition(HjgCudaStream *stream, int key_width, const HjgCudaSide *side,
 										  HjgCudaParted *parted, HjgKUnits *units);
 extern size_t hjg_lab_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits);
@@ -250,23 +267,23 @@ extern hjg_u64 hjg_lab_chain_traffic(int key_width, hjg_u64 nrows, int bits);
 
 /* ---- lab_cuda_match.c ---- */
 
-/* How pairs are put out. */
+/* The output of pairs. */
 typedef enum HjgCudaPutting
 {
 	HJG_CUDA_PUT_WARP,			/* buffers of warps */
 	HJG_CUDA_PUT_BLOCK,			/* chunks of blocks */
 	HJG_CUDA_PUT_PAGE,			/* pages of threads */
-	HJG_CUDA_PUT_TWICE,			/* count, sum up, write */
-	HJG_CUDA_PUT_GROUPS,		/* groups of partitions whose pairs, by an estimate, fill a buffer */
-	HJG_CUDA_PUT_WORST			/* as many partitions at a time as their pairs fit a buffer in any case */
+	HJG_CUDA_PUT_TWICE,			/* count, sum, write */
+	HJG_CUDA_PUT_GROUPS,		/* groups of partitions whose pairs are estimated to fill a buffer */
+	HJG_CUDA_PUT_WORST			/* as many partitions at a time as fit a buffer with any pairs */
 } HjgCudaPutting;
 
 typedef struct HjgCudaMatch
 {
 	int			key_width;
 	HjgMatchMode mode;
-	bool		hashed;			/* else nested loops */
-	bool		queue;			/* large partitions are cut by the kernel */
+	bool		hashed;			/* otherwise nested loops */
+	bool		queue;			/* the kernel cuts large partitions */
 	HjgCudaPutting putting;
 	hjg_u32		build_limit;	/* build rows of a unit */
 	const HjgCudaParted *build;
@@ -274,14 +291,14 @@ typedef struct HjgCudaMatch
 	HjgKUnits	units;
 } HjgCudaMatch;
 
-/* Bound the build rows of a unit; 0 where the device has too little shared memory. */
+/* Bound the build rows of a unit; 0 if the device has too little shared memory. */
 extern hjg_u32 hjg_lab_match_limit(const HjgCudaDevice *device, int key_width, bool hashed);
 extern HjgStatus hjg_lab_match(HjgCudaStream *stream, const HjgCudaMatch *match, const HjgCudaOutput *output);
-/* Bound the device memory it has at one time, with so many units at most. */
+/* Bound the device memory held at one time, for at most nunits units. */
 extern size_t hjg_lab_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool queue, hjg_u64 probe_rows,
 								   hjg_u64 nunits);
 
-/* Units on their way to the device. */
+/* The units to be launched. */
 typedef struct HjgCudaUnits
 {
 	const HjgCudaMatch *match;
@@ -289,29 +306,35 @@ typedef struct HjgCudaUnits
 	hjg_u64		nunits;
 	unsigned	nblocks;
 	unsigned	shared;
-	/* Join units [from, to) by the kernel of a sink. */
+	/* Joins units [from, to) with the kernel of a sink. */
 	HjgStatus	(*launch) (HjgCudaStream *stream, struct HjgCudaUnits *units, int sink, hjg_u64 from, hjg_u64 to);
 } HjgCudaUnits;
 
 /* ---- lab_cuda_groups.c ---- */
 
-/* *too_small: a unit has more pairs, or may have, than the buffer; then the output is void and its counter untouched. */
+/*
+ * Join by groups. *too_small: a unit has more pairs than the buffer, or may have; the output is then void
+ * and its counter unchanged.
+ */
 extern HjgStatus hjg_lab_match_groups(HjgCudaStream *stream, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small);
 extern HjgStatus hjg_lab_match_worst(HjgCudaStream *stream, HjgCudaUnits *units, bool *too_small);
-/* Bound the device memory of the buffer and what belongs to it. */
+/* Bound the device memory of the buffer and its tables. */
 extern size_t hjg_lab_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits);
 extern size_t hjg_lab_worst_bytes(const HjgCudaDevice *device);
 
 /* ---- lab_cuda_sink.c ---- */
 
-/* What pages and chunks are kept with during a join. */
+/* The state of pages and chunks during a join. */
 typedef struct HjgCudaPages
 {
 	HjgKHoles	args;
 	HjgCudaPtr	numbers;		/* taken, nholes */
 } HjgCudaPages;
 
-/* Begin for nblocks blocks of threads; _end() closes the holes and writes the number of pairs; _free() in any case. */
+/*
+ * Begin for nblocks blocks of threads; _end() closes the holes and writes the number of pairs; _free()
+ * must be called in any case.
+ */
 extern HjgStatus hjg_lab_pages_begin(HjgCudaStream *stream, HjgCudaPutting putting, unsigned nblocks, unsigned threads,
 									  const HjgCudaOutput *output, HjgCudaPages *pages);
 extern HjgStatus hjg_lab_pages_end(HjgCudaStream *stream, HjgCudaPages *pages);

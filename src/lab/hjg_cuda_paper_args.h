@@ -1,8 +1,9 @@
 /*
  * hjg_cuda_paper_args.h
- *	  Arguments of the laboratory's CUDA kernels, passed by value: the joins of the literature, and benchmarks.
+ *	  Arguments of the laboratory's CUDA kernels, passed by value: the joins of the literature, and
+ *	  benchmarks.
  *
- * As in hjg_cuda_args.h device addresses are hjg_u64, positions are 32 bits wide.
+ * As in hjg_cuda_args.h, device addresses are hjg_u64 and positions have 32 bits.
  */
 #ifndef HJG_CUDA_PAPER_ARGS_H
 #define HJG_CUDA_PAPER_ARGS_H
@@ -15,8 +16,8 @@
 #define HJG_K_CHUNK_PAIRS 2048	/* of a block's */
 
 /*
- * Where joins of co-partitions put their pairs (hjg_cuda_sink.h).  Pages of threads or blocks are handed out by
- * number; what lies beyond the capacity goes to spill, and holes are filled in the end.
+ * The output of joins of co-partitions (hjg_cuda_sink.h).  Pages of threads or blocks are handed out by
+ * number; pages beyond the capacity go to spill, and holes are filled in the end.
  */
 typedef struct HjgKSink
 {
@@ -25,10 +26,10 @@ typedef struct HjgKSink
 	hjg_u64		spill_pairs;	/* slots: of each block */
 	hjg_u64		taken;			/* hjg_u64: pages handed out */
 	hjg_u64		open;			/* hjg_u64[owners]: page and 1 in the high word, its empty places in the low one */
-	hjg_u64		unit_pairs;		/* hjg_u64[units + 1]: pairs of each unit, then their sum before it */
-	hjg_u64		nchunks;		/* groups: the spill is a buffer of so many chunks, ... */
-	hjg_u64		chunk_unit;		/* ... hjg_u32[nchunks]: whose pairs, ... */
-	hjg_u64		chunk_pairs;	/* ... hjg_u32[nchunks]: and how many */
+	hjg_u64		unit_pairs;		/* hjg_u64[units + 1]: pairs of each unit, then the sum before it */
+	hjg_u64		nchunks;		/* groups: number of chunks of the buffer, which is the spill */
+	hjg_u64		chunk_unit;		/* hjg_u32[nchunks]: unit of a chunk's pairs */
+	hjg_u64		chunk_pairs;	/* hjg_u32[nchunks]: pairs of a chunk */
 	hjg_u64		unit_done;		/* hjg_u8[units] */
 } HjgKSink;
 
@@ -36,15 +37,15 @@ typedef struct HjgKSink
 typedef struct HjgKChunks
 {
 	HjgKSink	sink;
-	hjg_u64		offsets;		/* hjg_u64[nchunks + 1]: pairs of each chunk, then their sum before it */
-	hjg_u64		base;			/* pairs of the groups before */
+	hjg_u64		offsets;		/* hjg_u64[nchunks + 1]: pairs of each chunk, then the sum before it */
+	hjg_u64		base;			/* pairs of earlier groups */
 } HjgKChunks;
 
 /* hjg_k_count_holes, hjg_k_list_holes, hjg_k_fill_holes. */
 typedef struct HjgKHoles
 {
 	HjgKSink	sink;
-	hjg_u64		nholes;			/* hjg_u64[3], zeroed: holes; of those below the number of pairs; pairs moved */
+	hjg_u64		nholes;			/* hjg_u64[3], zeroed: holes; holes below the number of pairs; pairs moved */
 	hjg_u64		holes;			/* hjg_u64[spill_pairs]: places to be filled */
 	hjg_u64		marks;			/* hjg_u8[spill_pairs], zeroed: holes from the number of pairs on */
 	hjg_u32		nowners;
@@ -54,8 +55,8 @@ typedef struct HjgKHoles
 /* ---- joins without partitions ---- */
 
 /*
- * A build side does not suit whose searches would take more steps: so many millions of probe rows walk for some
- * 50 ms at most.
+ * Most steps of a search; a build side with longer ones does not suit.  They bound the walks of some
+ * million probe rows to about 50 ms.
  */
 #define HJG_K_NOP_MOST_STEPS 4096	/* from a row's home to its slot */
 #define HJG_K_NOP_MOST_LINKS 4096	/* of a list */
@@ -68,20 +69,20 @@ typedef struct HjgKNop
 	hjg_u64		heads;			/* chains: hjg_u32[nslots], HJG_NO_ROW: no row */
 	hjg_u64		next;			/* chains: hjg_u32[build.nrows] */
 	hjg_u64		slots;			/* open addressing: hjg_u64[nslots], tag and position; all ones: free */
-	hjg_u64		crowded;		/* hjg_u32: set when a search would take too many steps */
+	hjg_u64		crowded;		/* hjg_u32: set if a search would take too many steps */
 	HjgKSink	sink;
 	hjg_u32		nslots;
 	hjg_u32		mode;			/* HjgMatchMode */
 } HjgKNop;
 
-/* hjg_k_sort_tiles_W: a side in, rows out, ordered within tiles. */
+/* hjg_k_sort_tiles_W: sorts a side within tiles. */
 typedef struct HjgKSortTiles
 {
 	HjgKSide	side;
 	HjgKRows	out;
 } HjgKSortTiles;
 
-/* hjg_k_find_paths_W, hjg_k_merge_runs_W: runs of width rows, two by two. */
+/* hjg_k_find_paths_W, hjg_k_merge_runs_W: merges runs of width rows in pairs. */
 typedef struct HjgKMerge
 {
 	HjgKRows	in;
@@ -98,7 +99,7 @@ typedef struct HjgKMergeJoin
 	HjgKRows	probe;			/* sorted */
 	hjg_u64		paths;			/* hjg_u32[tiles + 1] */
 	hjg_u64		below;			/* hjg_u32[probe_rows]: build rows with smaller keys */
-	hjg_u64		offsets;		/* hjg_u64[probe_rows + 1]: pairs of each probe row; then their sum before it */
+	hjg_u64		offsets;		/* hjg_u64[probe_rows + 1]: pairs of each probe row, then the sum before it */
 	HjgKOutput	output;
 	hjg_u32		build_rows;
 	hjg_u32		probe_rows;
@@ -108,26 +109,27 @@ typedef struct HjgKMergeJoin
 
 /* ---- partitions by histograms ---- */
 
-/* A stretch of rows of one partition of the pass before; its counters lie among those of the partition. */
+/* Consecutive rows of one partition of the previous pass; their counters lie among those of the partition. */
 typedef struct HjgKStretch
 {
 	hjg_u32		first;
 	hjg_u32		nrows;
-	hjg_u32		before;			/* stretches of the partitions before */
+	hjg_u32		before;			/* stretches of earlier partitions */
 	hjg_u32		nstretches;		/* of its partition */
 } HjgKStretch;
 
 /*
- * hjg_k_list_stretches, hjg_k_find_starts, hjg_k_count_digits_SHARING_W, hjg_k_scatter_digits_SHARING_W: one pass.  A
- * worker is what has a histogram of its own: a thread, a warp or a block.  Counter of digit d and worker u of
- * stretch t: ((before << bits) + d * nstretches + (t - before)) * workers + u; so their sums are places.
+ * hjg_k_list_stretches, hjg_k_find_starts, hjg_k_count_digits_SHARING_W, hjg_k_scatter_digits_SHARING_W:
+ * one pass.  A worker has its own histogram: a thread, a warp or a block.  The counter of digit d and
+ * worker u of stretch t is ((before << bits) + d * nstretches + (t - before)) * workers + u, so the sums
+ * of the counters are places.
  */
 typedef struct HjgKPass
 {
 	HjgKSide	side;			/* first pass: side.keys is not 0 */
 	HjgKRows	in;				/* other passes */
 	HjgKRows	out;
-	hjg_u64		starts;			/* hjg_u32[nparts + 1]: of the partitions so far */
+	hjg_u64		starts;			/* hjg_u32[nparts + 1]: of the current partitions */
 	hjg_u64		stretches;		/* HjgKStretch[] */
 	hjg_u64		nstretches;		/* hjg_u32 */
 	hjg_u64		firsts;			/* hjg_u32[nparts + 1]: stretches before each partition */
@@ -145,27 +147,28 @@ typedef struct HjgKPass
 /* ---- partitions of bucket chains ---- */
 
 /*
- * hjg_k_begin_chains, hjg_k_scatter_chains_W, hjg_k_measure_parts, hjg_k_list_pages.  A bucket is 2^bucket_bits rows;
- * a chain is its owner's number and its ordinals.  cursors: bucket in the high word, rows in it in the low one.
+ * hjg_k_begin_chains, hjg_k_scatter_chains_W, hjg_k_measure_parts, hjg_k_list_pages.  A bucket is
+ * 2^bucket_bits rows; a chain is the buckets with its number as owner, in the order of their ordinals.
+ * cursors: bucket in the high word, rows in it in the low one.
  */
 typedef struct HjgKChains
 {
 	HjgKSide	side;			/* first pass: side.keys is not 0 */
-	HjgKRows	in;				/* second pass, with the chains it came in: */
+	HjgKRows	in;				/* second pass, with its input's chains: */
 	hjg_u64		in_owner;		/* hjg_u32[buckets] */
 	hjg_u64		in_ordinal;
 	hjg_u64		in_sizes;		/* hjg_u32[partitions] */
 	hjg_u64		in_used;		/* hjg_u32: buckets */
 	HjgKRows	out;
 	hjg_u64		cursors;		/* hjg_u64[1 << all_bits] */
-	hjg_u64		used;			/* hjg_u32: buckets that are owned */
+	hjg_u64		used;			/* hjg_u32: owned buckets */
 	hjg_u64		owner;			/* hjg_u32[buckets] */
 	hjg_u64		ordinal;		/* hjg_u32[buckets]: of the bucket in its chain */
 	hjg_u64		sizes;			/* hjg_u32[1 << all_bits] */
 	hjg_u64		first;			/* hjg_u32[1 << all_bits]: virtual positions */
 	hjg_u64		pages;			/* hjg_u32[]: bucket at virtual position i << bucket_bits */
 	hjg_u32		bits;			/* of this pass */
-	hjg_u32		all_bits;		/* of this pass and those before */
+	hjg_u32		all_bits;		/* of this pass and earlier ones */
 	hjg_u32		bucket_bits;
 	hjg_u32		pad;
 } HjgKChains;
@@ -184,7 +187,7 @@ typedef struct HjgKMatch
 	hjg_u64		ticket;			/* hjg_u32, zeroed by the caller */
 	hjg_u64		queue;			/* HjgKTask[]: pieces of large partitions; or 0 */
 	hjg_u64		nqueued;		/* hjg_u32 */
-	hjg_u32		from_queue;		/* 0: large partitions go to the queue, 1: it is worked off */
+	hjg_u32		from_queue;		/* 0: large partitions go to the queue, 1: the queue is processed */
 	hjg_u32		piece_rows;		/* probe rows of a task */
 	hjg_u32		first_unit;		/* of this launch */
 	hjg_u32		nunits;
@@ -192,7 +195,7 @@ typedef struct HjgKMatch
 	hjg_u32		mode;			/* HjgMatchMode */
 } HjgKMatch;
 
-/* What a block joins: positions of build and probe rows. */
+/* The task of a block: positions of build and probe rows. */
 typedef struct HjgKTask
 {
 	hjg_u32		build_from;
@@ -208,7 +211,7 @@ typedef struct HjgKTask
 
 /*
  * hjg_k_count_digits_W: counts[2^bits], zeroed by the caller.  hjg_k_split_rows_W: the rows of partition p
- * fill out (keys that are not mixed, and a column of row numbers) from base[p] on; cursors as counts.
+ * fill out (keys that are not mixed, and a column of row numbers) from base[p] on; cursors like counts.
  */
 typedef struct HjgKSplit
 {
@@ -216,14 +219,14 @@ typedef struct HjgKSplit
 	HjgKRows	out;
 	hjg_u64		counts;
 	hjg_u64		cursors;
-	hjg_u32		first_row;		/* of the side, where it has no row numbers */
+	hjg_u32		first_row;		/* of the side, if it has no row numbers */
 	hjg_u32		bits;
 	hjg_u32		base[1 << HJG_K_SPLIT_BITS];
 } HjgKSplit;
 
 /* ---- benchmarks (cuda_bench.cu) ---- */
 
-/* How a benchmark's side is drawn: key numbers ("ids") below distinct. */
+/* The distribution of a benchmark's side: key numbers ("ids") below distinct. */
 typedef enum HjgKDraw
 {
 	HJG_K_IN_TURN,				/* row modulo distinct: a build side */
@@ -233,8 +236,8 @@ typedef enum HjgKDraw
 } HjgKDraw;
 
 /*
- * hjg_k_fill_side_W.  expected, or 0: hjg_u64[2], pairs and checksum of the join with a build side
- * of build_rows rows drawn in turn.
+ * hjg_k_fill_side_W.  expected: 0, or hjg_u64[2], pairs and checksum of the join with a build side of
+ * build_rows rows with consecutive ids.
  */
 typedef struct HjgKFillSide
 {
@@ -247,10 +250,10 @@ typedef struct HjgKFillSide
 	hjg_u32		build_rows;
 	hjg_u32		dense;			/* keys are the ids */
 	hjg_u32		wide_rows;
-	hjg_u32		match_permille; /* of the rows; others get ids from distinct on */
+	hjg_u32		match_permille; /* of the rows; other rows get ids from distinct on */
 } HjgKFillSide;
 
-/* hjg_k_check_pairs_W: facts[0] += checksum, facts[1] += pairs whose rows or keys do not fit. */
+/* hjg_k_check_pairs_W: facts[0] += checksum, facts[1] += pairs with wrong rows or keys. */
 typedef struct HjgKCheckPairs
 {
 	HjgKSide	build;
@@ -263,8 +266,8 @@ typedef struct HjgKCheckPairs
 } HjgKCheckPairs;
 
 /*
- * hjg_k_fill_columns: of rows of a side.  hjg_k_check_columns: of the rows of pairs; *wrong += rows that have
- * others than they should.
+ * hjg_k_fill_columns: for the rows of a side.  hjg_k_check_columns: for the rows of pairs; *wrong += rows
+ * with wrong columns.
  */
 typedef struct HjgKColumns
 {

@@ -1,10 +1,10 @@
 /*
  * hjg_cuda_spill.h
- *	  A join that the device partitions, as it goes on: which rows stay on the device, and where the others went.
- *	  Internal to the room "lab".
+ *	  The state of a join that the device partitions: rows that stay on the device, and places of the
+ *	  others.  Internal to the room "lab".
  *
- * lab_host_spill.c			the flow: sides that come in, and what was spilled and comes back
- * lab_host_spill_rows.c		the decision: partitions that stay, are spilled or are evicted
+ *	lab_host_spill.c			the flow: incoming sides, and spilled rows that come back
+ *	lab_host_spill_rows.c		the decision: partitions that stay, are spilled or are evicted
  */
 #ifndef HJG_CUDA_SPILL_H
 #define HJG_CUDA_SPILL_H
@@ -36,12 +36,12 @@ typedef struct HjgCudaSpilling
 	HjgCudaPieces probe;
 	bool		behind[HJG_CUDA_MOST_PARTS];	/* partitions that are spilled */
 	int			set_of[HJG_CUDA_MOST_PARTS];
-	hjg_u64		seen[HJG_CUDA_MOST_PARTS];	/* build rows that were counted */
+	hjg_u64		seen[HJG_CUDA_MOST_PARTS];	/* build rows counted so far */
 	hjg_u64		nseen;
-	hjg_u64		next_row;		/* of the side that comes in */
+	hjg_u64		next_row;		/* of the incoming side */
 } HjgCudaSpilling;
 
-/* Count the bytes of an array in the spill memory, of which the next one starts at a cache line. */
+/* Round up the bytes of an array in the spill memory, so that the next one starts at a cache line. */
 static inline size_t
 hjg_lab_spill_aligned(size_t bytes)
 {
@@ -56,14 +56,14 @@ hjg_lab_spill_parts(const HjgCudaSpilling *spill)
 
 /* ---- lab_host_spill_rows.c ---- */
 
-/* Build rows of a chunk were counted: see to it that those of them that stay have room, evicting partitions if need be. */
+/* Make room for the counted build rows of a chunk that stay, evicting partitions if necessary. */
 extern HjgStatus hjg_lab_spill_make_room(HjgCudaSpilling *spill, const hjg_u64 *counts);
-/* Order rows that were counted, and send those back that do not stay; the first *nstay ordered rows do. */
+/* Order the counted rows, and send back those that do not stay; the first *nstay ordered rows stay. */
 extern HjgStatus hjg_lab_spill_split(HjgCudaSpilling *spill, const HjgCudaSide *side, hjg_u64 first_row,
 									  const hjg_u64 *counts, HjgCudaPieces *pieces, hjg_u64 *nstay);
 /* Queue the first nstay ordered rows behind the first `at` rows that stay. */
 extern HjgStatus hjg_lab_spill_keep(HjgCudaSpilling *spill, hjg_u64 at, hjg_u64 nstay);
-/* Pack, when all build rows came in, the partitions that were spilled. */
+/* Pack the spilled partitions, when all build rows have come in. */
 extern void hjg_lab_spill_pack(HjgCudaSpilling *spill);
 
 #endif							/* HJG_CUDA_SPILL_H */

@@ -1,7 +1,7 @@
 /*
  * hjg_engine_bench_input.h
- *	  A case of the cpu engine's benchmark, its input, and the check of its result
- *	  (lab_cpu_input.c).  Internal to the room "engine".
+ *	  A case of the cpu engine's benchmark, its input, and the check of its result (lab_cpu_input.c).
+ *	  Internal to the room "lab".
  */
 #ifndef HJG_ENGINE_BENCH_INPUT_H
 #define HJG_ENGINE_BENCH_INPUT_H
@@ -18,8 +18,8 @@ typedef struct HjgCpuBenchCase
 	int			duplicates;		/* build rows a key */
 	double		theta;			/* zipf exponent of the probe side; 0: uniform */
 	bool		one_hot;		/* all probe rows have one key */
-	double		selectivity;	/* share of the probe rows that match */
-	bool		dense;			/* keys are neighbours as numbers */
+	double		selectivity;	/* fraction of the probe rows that match */
+	bool		dense;			/* keys are consecutive numbers */
 } HjgCpuBenchCase;
 
 typedef struct HjgCpuBenchInput
@@ -38,13 +38,16 @@ typedef struct HjgCpuBenchInput
 	hjg_u64		seed;
 } HjgCpuBenchInput;
 
-/* Zeroed and touched memory in pages of its own, large or small ones; NULL without memory.  free() takes it back. */
+/*
+ * Allocate zeroed and touched memory in separate pages, large or small ones; NULL without memory.  free()
+ * does not accept it.
+ */
 extern void *hjg_cpu_bench_map(size_t bytes, bool huge_pages);
-/* Make the case's input, its sizes multiplied by factor; false without memory. */
+/* Make the case's input, with its sizes multiplied by factor; false without memory. */
 extern bool hjg_cpu_bench_input_make(HjgCpuBenchInput *in, const HjgCpuBenchCase *bc, double factor, HjgPool *pool,
 									 bool huge_pages);
 extern void hjg_cpu_bench_input_free(HjgCpuBenchInput *in);
-/* Compute what a round's pairs add to the checksum; its batch begins at probe row first_row. */
+/* Compute the share of a round's pairs in the checksum; its batch begins at probe row first_row. */
 extern hjg_u64 hjg_cpu_bench_checksum(const HjgResult *result, hjg_u64 first_row, HjgPool *pool);
 
 #endif							/* HJG_ENGINE_BENCH_INPUT_H */

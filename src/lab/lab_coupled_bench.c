@@ -1,10 +1,10 @@
 /*
  * lab_coupled_bench.c
- *	  hjoin_gpu_lab NAME: the coupled engine's strategies beside
- *	  the cpu engine on all threads, as in He, Lu and He, section 5.
+ *	  hjoin_gpu_lab NAME: compares the coupled engine's strategies with the cpu engine on all threads,
+ *	  as in He, Lu and He, section 5.
  *
- * Every run's number of pairs is compared with the one that was drawn.  NAME is opencl:N or threads, which
- * emulates the device by plain threads.
+ * Every run's number of pairs is compared with the expected one.  NAME is opencl:N or threads, which
+ * emulates the device with plain threads.
  */
 #define _GNU_SOURCE
 
@@ -30,7 +30,7 @@ compare_times(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Print where the time went: the CPU's share, and what a row took on each side while both were at work. */
+/* Print the steps' times: the CPU's share, and the time of a row on each side while both worked. */
 static void
 print_steps(const HjgCoupledStats *stats)
 {
@@ -48,7 +48,7 @@ print_steps(const HjgCoupledStats *stats)
 	}
 }
 
-/* Print the division of work, and the in-cache model beside it: D and E of the build side. */
+/* Print the division of work, and the in-cache model's prediction of D and E of the build side. */
 static void
 print_units(const HjgCoupledStats *stats)
 {
@@ -64,7 +64,7 @@ print_units(const HjgCoupledStats *stats)
 	printf("\n");
 }
 
-/* Print a line of the table; false when a result was wrong. */
+/* Print a line of the table; false if a result is wrong. */
 static bool
 measure(const char *name, const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
 		const HjgBenchOptions *options, double *ns)
@@ -175,7 +175,7 @@ print_costs(const HjgStepCosts *costs)
 		print_copies(costs);
 }
 
-/* False for a bad option. */
+/* Read the options; false for a bad one. */
 static bool
 parse_options(HjgBenchOptions *options, int argc, char **argv)
 {
@@ -407,10 +407,10 @@ hjg_lab_coupled_bench(int nthreads, const char *device, int argc, char **argv)
 		static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
 		int			nsizes = HJG_STEP_QUICK_SIZES;
 
-		/* as large as what is measured */
+		/* up to the largest measured size */
 		while (nsizes < HJG_STEP_SIZES && logs[nsizes - 1] < options.max_log)
 			nsizes++;
-		/* what D takes on the device as well */
+		/* calibrate the costs of D on the device, too */
 		options.config.pipeline = HJG_PIPELINE_CPDE_G;
 		good = hjg_coupled_calibrate(&env, &options.config, runner, HJG_BENCH_KEY_WIDTH, nsizes, &costs) == HJG_OK;
 		options.config.costs = &costs;

@@ -1,14 +1,15 @@
 /*
  * lab_coupled_engines.c
- *	  hjoin_gpu_lab NAME --engines: what the choices of ratios and of the engine
- *	  lose to the best one, over sizes, skews and selectivities.
+ *	  hjoin_gpu_lab NAME --engines: losses of the choices of ratios and of the engine against the best
+ *	  one, over sizes, skews and selectivities.
  *
- * PL is to be at least as fast as DD, OL and either part alone, since all of them are among its choices; so
- * what it loses to the fastest of them is what its choice was worth, within what the same join differs by from turn to
- * turn.  One that has divided every step as PL did is the same join; it is named, and nothing is lost to it.  The engine that SQL takes by itself is the cpu engine with all threads; what it loses is its time over
- * the fastest coupled one's, if any is faster.
+ * PL should be at least as fast as DD, OL and either processor alone, since all of them are among its
+ * choices.  Its loss against the fastest of them is the error of its choice, within the noise between
+ * turns of the same join.  A contestant that divided every step as PL did is the same join: it is named,
+ * and PL loses nothing to it.  Without calibration SQL takes the cpu engine with all threads; its loss is
+ * against the fastest coupled contestant, if any is faster.
  *
- * All contestants run once a turn, in an order that is drawn for each; times are medians.
+ * All contestants run once a turn, in random order; times are medians.
  */
 #define _GNU_SOURCE
 
@@ -25,7 +26,7 @@ typedef struct Contestant
 {
 	const char *name;
 	HjgCoupledStrategy strategy;	/* 0: the cpu engine */
-	bool		one_side;		/* all on the processor of this ratio */
+	bool		one_side;		/* everything on the processor of this ratio */
 	double		ratio;
 } Contestant;
 
@@ -49,7 +50,7 @@ typedef struct EngineTimes
 	hjg_u64		cpu_rows[sizeof(contestants) / sizeof(contestants[0])][HJG_STEP_COUNT];	/* of the last turn */
 } EngineTimes;
 
-/* Losses of all sizes and shapes. */
+/* Losses over all sizes and shapes. */
 typedef struct Losses
 {
 	double		worst;
@@ -74,7 +75,7 @@ measure(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 	int			order[sizeof(contestants) / sizeof(contestants[0])];
 	hjg_u64		random = 1;
 
-	/* the first turn warms memory up, and finds the ratios */
+	/* the first turn warms up memory, and finds the ratios */
 	for (int turn = -1; turn < options->nreps; turn++)
 	{
 		hjg_bench_shuffle(&random, order, NCONTESTANTS);
@@ -102,14 +103,14 @@ measure(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 	return true;
 }
 
-/* Did two coupled contestants divide all steps alike? */
+/* True if two coupled contestants divided all steps alike. */
 static bool
 are_alike(const EngineTimes *times, int a, int b)
 {
 	return contestants[a].strategy != 0 && contestants[b].strategy != 0 && memcmp(times->cpu_rows[a], times->cpu_rows[b], sizeof(times->cpu_rows[a])) == 0;
 }
 
-/* Compute what contestant i lost to the fastest other one of [from, to), as a part of that one's time. */
+/* Compute contestant i's loss against the fastest other one of [from, to), relative to that one's time. */
 static double
 loss_of(const EngineTimes *times, int i, int from, int to)
 {
@@ -121,7 +122,7 @@ loss_of(const EngineTimes *times, int i, int from, int to)
 	return times->median_ns[i] / least_ns - 1;
 }
 
-/* Whom PL chose to be; a ratio of its own otherwise. */
+/* Name the contestant that PL equals; "-" for its own ratios. */
 static const char *
 name_alike(const EngineTimes *times, int pl)
 {
@@ -131,7 +132,7 @@ name_alike(const EngineTimes *times, int pl)
 	return "-";
 }
 
-/* Compute how far the turns of one contestant are from their median, as a rule. */
+/* Compute the median distance of a contestant's turns from their median. */
 static double
 noise_of(const HjgBenchOptions *options, const EngineTimes *times, int i)
 {

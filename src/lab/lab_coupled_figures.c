@@ -2,8 +2,8 @@
  * lab_coupled_figures.c
  *	  hjoin_gpu_lab NAME --figures[=NAME]: figures and tables of the papers, as tables.
  *
- * After He, Lu and He (VLDB 2013), "000", and He, Zhang and He (VLDB 2015), "001".  Here are those of steps, ratios
- * and buffers of the first one; lab_coupled_tradeoffs.c and lab_coupled_incache.c have the others.
+ * After He, Lu and He (VLDB 2013), "000", and He, Zhang and He (VLDB 2015), "001".  This file has those of
+ * steps, ratios and buffers of "000"; lab_coupled_tradeoffs.c and lab_coupled_incache.c have the others.
  */
 #define _GNU_SOURCE
 
@@ -15,11 +15,14 @@
 
 /* ---- 000, figure 3 ---- */
 
-/* The bus that is emulated there. */
+/* The emulated bus of this figure. */
 #define BUS_LATENCY_NS 15000
 #define BUS_BYTES_PER_NS 3
 
-/* Run on one chip with one table; over a bus, DD then with a table a processor, which are merged. */
+/*
+ * Run on one chip with one table; and over a bus, where DD has a table for each processor, which are
+ * merged.
+ */
 static bool
 figure_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
@@ -37,7 +40,7 @@ figure_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 			continue;
 		config->bus_latency_ns = BUS_LATENCY_NS;
 		config->bus_bytes_per_ns = BUS_BYTES_PER_NS;
-		/* DD is the even one of each two */
+		/* DD is the first of each pair */
 		config->separate_tables = i / 2 % 2 == 0;
 	}
 	good = good && hjg_bench_run_points(options, env, runner, &in, 2 * n);
@@ -80,7 +83,7 @@ figure_4(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 	return true;
 }
 
-/* Print the CPU's share of each step that the model chose. */
+/* Print the CPU's share of each step chosen by the model. */
 static bool
 ratios_chosen(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, HjgCoupledStrategy strategy)
 {
@@ -120,7 +123,10 @@ figure_6(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 
 #define NRATIOS 11
 
-/* Predicted beside measured time of the phases of SHJ, over the CPU's share of all steps, or of all but the first. */
+/*
+ * Print predicted and measured times of the phases of SHJ, over the CPU's share of all steps, or of all
+ * but the first.
+ */
 static bool
 ratios_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, bool offload_hash)
 {
@@ -200,12 +206,15 @@ table_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 
 /* ---- 000, figure 19 ---- */
 
-/* Buffer for one time the rows: what the table and the arrays of partitioning take a row, and some for the workers. */
+/*
+ * Bytes of the buffer: a row's share of the table and of the arrays of partitioning, and some for the
+ * workers.
+ */
 #define BUFFER_ROW_BYTES 48
 #define BUFFER_MORE_BYTES (1024 * 1024)
 #define NGROWTHS 4
 
-/* Run build sides of 1, 2, 4 and 8 times what fits a small buffer. */
+/* Run build sides of 1, 2, 4 and 8 times the size that fits a small buffer. */
 static bool
 figure_19(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {

@@ -2,9 +2,9 @@
  * lab_coupled_incache.c
  *	  hjoin_gpu_lab NAME --figures: figures of in-cache co-processing.
  *
- * After He, Zhang and He (VLDB 2015), "001", section 5.  They measure a selection and a hash join, and four queries of
- * TPC-H; this is a join, so selections are missing, and of the queries their joins are run, with TPC-H's cardinalities
- * (Q6 has none).  Speedups are over the CPU's part alone, as there.
+ * After He, Zhang and He (VLDB 2015), "001", section 5.  They measure a selection and a hash join, and
+ * four queries of TPC-H.  This is a join, so selections are missing, and of the queries only the joins are
+ * run, with TPC-H's cardinalities (Q6 has none).  Speedups are over the CPU alone, as in the paper.
  */
 #define _GNU_SOURCE
 
@@ -12,7 +12,7 @@
 
 #include "lab/hjg_coupled_bench.h"
 
-/* What no machine can show that is not such a chip. */
+/* Explains why a machine without such a chip shows something else. */
 #define ALIKE \
 	"where both parts are cores of one CPU no unit waits more for memory than another, the unit that fetches is missed by " \
 	"those that execute, and what it brings into a cache of its own is not nearer to them; pieces are as small as the set, so " \
@@ -41,8 +41,8 @@ static const size_t set_bytes[] = {1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 
 #define NSETS ((int) (sizeof(set_bytes) / sizeof(set_bytes[0])))
 
 /*
- * Run the CPU alone, both parts with nobody who fetches, and a pipeline over sizes of the work-ahead set.  Keys come packed by
- * the plan, or NULL by cascades, as they are if not packed.
+ * Run the CPU alone, both processors without a fetcher, and a pipeline over sizes of the work-ahead set.
+ * Packed keys use the plan, or cascades if it is NULL.
  */
 static bool
 sets_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, HjgPipeline pipeline,
@@ -107,7 +107,10 @@ figure_8(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 
 /* ---- figures 9 and 10: the boundary between D and E ---- */
 
-/* Points for all boundaries, from one thread on; how many.  So many units of the CPU as beside there can be with one that fetches. */
+/*
+ * Make the points for all boundaries, from one thread on; returns their number.  Beside a fetcher, the CPU
+ * has one unit fewer.
+ */
 static int
 set_boundaries(const HjgBenchOptions *options, const HjgRunner *runner)
 {
@@ -117,7 +120,7 @@ set_boundaries(const HjgBenchOptions *options, const HjgRunner *runner)
 
 	for (int boundary = 1; boundary <= most && n < HJG_BENCH_MAX_POINTS; boundary++)
 	{
-		/* beyond the CPU's side a compute unit is several work groups */
+		/* on the device's side a compute unit is several work groups */
 		const bool	on_device = boundary >= ncpu;
 
 		if (boundary < ncpu)
@@ -179,7 +182,7 @@ figure_9(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 
 #define MAX_JOINS 4
 
-/* Rows over those of lineitem, in TPC-H's proportions, and the part of the probe rows with a match. */
+/* Rows relative to lineitem, in TPC-H's proportions, and the fraction of the probe rows with a match. */
 typedef struct QueryJoin
 {
 	double		build;
@@ -194,9 +197,9 @@ typedef struct Query
 } Query;
 
 static const Query queries[] = {
-	/* customers of a segment with their orders before a day; those with their lines after it */
+	/* customers of a segment with their orders before a day; these with their lines after it */
 	{"Q3", {{0.005, 0.1215, 0.2}, {0.0243, 0.54, 0.01}}},
-	/* parts of a colour with all lines; what is left with suppliers, their parts, and orders */
+	/* parts of a colour with all lines; the result with suppliers, their parts, and orders */
 	{"Q9", {{0.0018, 1, 0.054}, {0.00167, 0.054, 1}, {0.1333, 0.054, 1}, {0.25, 0.054, 1}}},
 	/* all parts with the lines of a month */
 	{"Q14", {{0.0333, 0.0125, 1}}},
@@ -204,7 +207,7 @@ static const Query queries[] = {
 
 #define NQUERIES ((int) (sizeof(queries) / sizeof(queries[0])))
 
-/* Sums over the joins of a query, of medians. */
+/* Sums of medians over the joins of a query. */
 typedef struct QueryTimes
 {
 	double		total_ns;
@@ -212,7 +215,7 @@ typedef struct QueryTimes
 	double		predicted_ns;	/* of the build sides, by the in-cache model */
 } QueryTimes;
 
-/* Run the points' settings on each join of a query; 2^log rows of lineitem. */
+/* Run the points' settings on each join of a query, with 2^log rows of lineitem. */
 static bool
 run_query(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const Query *query, int log, bool packed,
 		  int npoints, QueryTimes *times)

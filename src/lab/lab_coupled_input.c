@@ -2,7 +2,8 @@
  * lab_coupled_input.c
  *	  Inputs of the coupled engine's benchmark, and one join of them.
  *
- * Build keys are unique.  Skew gives a part of the probe rows one key, selectivity is the part that has a match.
+ * Build keys are unique.  Skew is the fraction of the probe rows that share one key, selectivity the
+ * fraction that has a match.
  */
 #define _GNU_SOURCE
 
@@ -64,7 +65,7 @@ hjg_bench_shuffle(hjg_u64 *state, int *order, int n)
 	}
 }
 
-/* Pack the keys by the plan, or NULL by the one that packs best; its name to text. */
+/* Pack the keys by the plan, or if it is NULL by the smallest one; writes its name to text. */
 static bool
 pack_keys(const HjgPackPlan *wanted, const hjg_u32 *keys, hjg_u32 nrows, void *packed, HjgSegment *segment, char *text,
 		  size_t room)
@@ -81,7 +82,7 @@ pack_keys(const HjgPackPlan *wanted, const hjg_u32 *keys, hjg_u32 nrows, void *p
 	return hjg_pack(&env, HJG_BENCH_KEY_WIDTH, &plan, keys, nrows, packed, &segment->packed_bytes) == HJG_OK;
 }
 
-/* Batches begin where a device may be lent their memory. */
+/* Compute the size of a packed batch, rounded so that the next one may be lent to a device. */
 static size_t
 packed_bytes_of(hjg_u32 nrows)
 {
@@ -110,7 +111,7 @@ pack_input(HjgBenchInput *in, const HjgPackPlan *plan)
 	return good;
 }
 
-/* Build keys that ascend are multiples of this, so that what lies between has no match. */
+/* Step between ascending build keys; the keys between them have no match. */
 #define ORDERED_STEP 3
 
 bool
@@ -127,7 +128,7 @@ hjg_bench_input_sized(HjgBenchInput *in, const HjgBenchOptions *options, hjg_u32
 		return false;
 	while (range < nbuild)
 		range *= 2;
-	/* otherwise by a bijection of the range: it is a power of two and the multiplier odd */
+	/* otherwise a bijection of the range: it is a power of two and the multiplier odd */
 	for (hjg_u32 i = 0; i < nbuild; i++)
 		in->build[i] = options->ordered ? i * ORDERED_STEP : (i * 2654435761u) & (range - 1);
 	for (hjg_u32 i = 0; i < nprobe; i++)
@@ -169,8 +170,9 @@ hjg_bench_input_destroy(HjgBenchInput *in)
 }
 
 /*
- * Do the pairs of a batch, whose first row is the input's row first, join equal keys?  *sum grows by their probe rows': where each
- * build key is there once, as many pairs as there should be with the same sum are all pairs, each once.
+ * Check that the pairs of a batch, whose first row is the input's row first, join equal keys, and add
+ * their probe rows' marks to *sum.  Build keys are unique, so the expected number and sum of pairs prove
+ * that each pair occurs once.
  */
 static bool
 check_pairs(const HjgBenchInput *in, hjg_u32 first, hjg_u32 nrows, hjg_u64 npairs, hjg_u64 *sum)

@@ -1,20 +1,20 @@
 /*
  * lab_coupled_model.c
- *	  hjoin_gpu_lab NAME --model[=RUNS]: how well the cost model predicts, and
- *	  how good its choice of ratios is.
+ *	  hjoin_gpu_lab NAME --model[=RUNS]: the quality of the cost model's predictions and of its choice
+ *	  of ratios.
  *
- * The Monte Carlo test of He, Lu and He, section 5.3: joins with random ratios for
- * each step, of every size, without and with partitioning, each predicted before it runs;
- * and the model's own choice among them.  Reported are the median and the 95th percentile
- * of the prediction's error, the place of the choice among the random runs, and which
- * steps were predicted wrongly.
+ * The Monte Carlo test of He, Lu and He, section 5.3: joins with random ratios for each step, of every
+ * size, without and with partitioning, each predicted before it runs; and the model's own choice among
+ * them.  It reports the median and the 95th percentile of the prediction's error, the rank of the choice
+ * among the random runs, and the steps that were predicted wrongly.
  *
- * Noise.  All settings run again and again, in an order that is drawn for each turn.  The median of a setting's even turns over that of its odd ones is
- * what the same configuration differs by on this machine at this time; no prediction can err by less, so it stands beside
- * the error.
+ * Noise.  All settings run repeatedly, in random order in each turn.  The median of a setting's even turns
+ * relative to that of its odd turns is the variation of one configuration on this machine at this time; no
+ * prediction can err by less, so it is printed beside the error.
  *
- * Drift.  At the end all is calibrated again.  How much the costs differ, and the error by the second calibration and by the mean of the
- * predictions of both, tell a machine that changes from a model that is wrong.
+ * Drift.  At the end everything is calibrated again.  The difference of the costs, and the errors by the
+ * second calibration and by the mean of both predictions, distinguish a changing machine from a wrong
+ * model.
  */
 #define _GNU_SOURCE
 
@@ -29,7 +29,7 @@
 #define MAX_RUNS 1000
 #define MAX_SIZES 16
 
-/* Every setting, the choice included, runs so often, once in each turn; its time is the median. */
+/* Runs of every setting, including the choice, once in each turn; its time is the median. */
 #define TURNS 7
 
 /* Errors of predictions: of whole joins, and with their signs of the phases. */
@@ -50,7 +50,7 @@ typedef struct Setting
 	HjgCoupledConfig config;
 	HjgBenchTimes turns[TURNS];
 	const HjgBenchTimes *median;
-	double		noise;			/* one half of the turns over the other, less 1 */
+	double		noise;			/* relative difference of the halves of the turns */
 } Setting;
 
 static Setting settings[MAX_RUNS + 1];
@@ -68,7 +68,7 @@ compare_turns(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Order the turns of a setting, and see how much its two halves differ. */
+/* Order the turns of a setting, and compute the difference of its halves. */
 static void
 settle(Setting *setting)
 {
@@ -99,7 +99,7 @@ add_error(Errors *errors, const Setting *setting)
 	errors->probe_sum += times->stats.predicted_probe_ns / (times->total_ns - build_ns) - 1;
 }
 
-/* Absolute value, in the given place. */
+/* Find the given percentile of the absolute errors. */
 static double
 error_at(const double *signed_errors, int n, double part)
 {
@@ -147,7 +147,7 @@ print_all_errors(const char *name, const Errors *errors)
 	print_errors(name, "mean of both", errors, means);
 }
 
-/* What all runs of a size took, and were predicted to take. */
+/* Measured and predicted times of all runs of a size. */
 typedef struct StepTimes
 {
 	double		measured_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
@@ -181,7 +181,10 @@ add_steps(StepTimes *steps, const HjgBenchTimes *times)
 	steps->predicted_total_ns += predicted_ns(stats);
 }
 
-/* The device's steps are predicted with the gaps before them, which are not measured as the steps'. */
+/*
+ * Print measured and predicted step times.  The device's predictions include the gaps before its steps,
+ * which are not measured as part of them.
+ */
 static void
 print_steps(const StepTimes *steps)
 {
@@ -208,7 +211,7 @@ print_steps(const StepTimes *steps)
 		   steps->pieces[HJG_ON_DEVICE]);
 }
 
-/* Print the ratios that the model chose, and what a row took. */
+/* Print the ratios that the model chose, and the times a row. */
 static void
 print_choice(const HjgBenchTimes *times)
 {
@@ -223,7 +226,7 @@ print_choice(const HjgBenchTimes *times)
 	printf("\n");
 }
 
-/* Print one setting, by its median run: what to look for when predictions err. */
+/* Print one setting by its median run, to explain prediction errors. */
 static void
 print_setting(const Setting *setting)
 {
@@ -251,7 +254,7 @@ nruns_of(const HjgBenchOptions *options)
 	return options->model_runs < MAX_RUNS ? options->model_runs : MAX_RUNS;
 }
 
-/* Random ratios, and the model's own. */
+/* Draw random ratios, and add the model's choice. */
 static void
 draw_settings(const HjgBenchOptions *options, HjgCoupledStrategy strategy, hjg_u64 *random)
 {
@@ -287,7 +290,7 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 	hjg_u64		shuffled = 1;
 
 	draw_settings(options, strategy, random);
-	/* the first turn warms memory up */
+	/* the first turn warms up memory */
 	for (int turn = -1; turn < TURNS; turn++)
 	{
 		hjg_bench_shuffle(&shuffled, order, nruns + 1);
@@ -330,7 +333,7 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 	return true;
 }
 
-/* Predict the same settings once more, for what they are predicted to take under other costs. */
+/* Predict the same settings once more, with other costs. */
 static bool
 predict_again(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
 			  HjgCoupledStrategy strategy, hjg_u64 *random, Errors *errors)
@@ -351,7 +354,7 @@ predict_again(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner
 typedef bool (*SettingsFn) (const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
 							HjgCoupledStrategy strategy, hjg_u64 *random, Errors *errors);
 
-/* Run all sizes and strategies, by errors[0] for SHJ and errors[1] for PHJ. */
+/* Run all sizes and strategies, with errors[0] for SHJ and errors[1] for PHJ. */
 static bool
 for_all(SettingsFn fn, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, Errors errors[2])
 {
@@ -371,7 +374,7 @@ for_all(SettingsFn fn, const HjgBenchOptions *options, const HjgEnv *env, const 
 	return good;
 }
 
-/* Mean over steps and sizes of the second costs over the first ones. */
+/* Print the mean, over steps and sizes, of the second costs relative to the first. */
 static void
 print_drift(const HjgStepCosts *before, const HjgStepCosts *after)
 {

@@ -1,11 +1,9 @@
 /*
  * lab_coupled_pairs.c
- *	  hjoin_gpu_lab NAME --pairs: design choices of the papers, each
- *	  against its absence.
+ *	  hjoin_gpu_lab NAME --pairs: design choices of the papers, each against its absence.
  *
- * Variants of a set run in turn, again and again, so that whatever else the machine does meets
- * all of them; reported are medians, and the median of each variant's time over that of the first
- * one in the same turn.
+ * The variants of a set run alternately, so that other load on the machine affects all of them.  Reported
+ * are medians, and the median of each variant's time relative to the first variant's in the same turn.
  */
 #define _GNU_SOURCE
 
@@ -25,7 +23,7 @@ typedef struct Variant
 	HjgPipeline pipeline;
 	bool		separate;
 	bool		grouping;
-	bool		one_side;		/* all on the processor of this ratio */
+	bool		one_side;		/* everything on the processor of this ratio */
 	double		ratio;
 	hjg_u32		block_bytes;	/* 0: 2 KB; 1: one global pointer */
 	size_t		was_bytes;		/* 0: 1 MB */
@@ -35,7 +33,7 @@ typedef struct Variant
 typedef struct Set
 {
 	const char *name;
-	bool		packed;			/* keys come packed */
+	bool		packed;			/* keys are packed */
 	Variant		variants[MAX_VARIANTS];
 } Set;
 
@@ -109,7 +107,7 @@ run_set(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 		nvariants++;
 	with.packed = set->packed;
 	good = hjg_bench_input_create(&in, &with, log);
-	/* the first turn warms memory up */
+	/* the first turn warms up memory */
 	for (int turn = -1; turn < nturns && good; turn++)
 		for (int v = 0; v < nvariants && good; v++)
 		{

@@ -1,9 +1,9 @@
 /*
  * lab_coupled_plans.c
- *	  hjoin_gpu_lab NAME --plans: compression plans of He, Zhang and He,
- *	  table 3, on one thread: what they save, and what whole and partial decompression take.
+ *	  hjoin_gpu_lab NAME --plans: compression plans of He, Zhang and He, table 3, on one thread: bytes
+ *	  saved, and times of whole and partial decompression.
  *
- * The column is sorted and has runs, as theirs has; the planner's choices for it stand below, for the
+ * The column is sorted and has runs, as in the paper.  Below are the planner's choices for it, for the
  * fewest bytes and for the least time at the speed of memory.
  */
 #define _GNU_SOURCE
@@ -17,7 +17,7 @@
 #define NROWS (4u << 20)
 #define RUN_ROWS 40
 
-/* Bytes a nanosecond that one thread reads from memory, about. */
+/* Approximate bytes a nanosecond that one thread reads from memory. */
 #define MEMORY_RATE 8.0
 
 typedef struct Column
@@ -29,7 +29,7 @@ typedef struct Column
 	hjg_u32    *ends;
 } Column;
 
-/* Find the least time a row of so many runs, of whole blocks or of their runs alone. */
+/* Find the least time a row in nreps runs, for whole blocks or for their runs alone. */
 static double
 unpack_ns(const Column *column, const HjgPackHeader *header, bool runs_alone, int nreps)
 {

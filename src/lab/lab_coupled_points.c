@@ -2,7 +2,7 @@
  * lab_coupled_points.c
  *	  The points of a figure: each is the median of some runs.
  *
- * They run in turn, again and again, so that what else the machine does meets all of them.
+ * They run alternately, so that other load on the machine affects all of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ bool
 hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
 					 int npoints)
 {
-	/* the first turn warms memory up */
+	/* the first turn warms up memory */
 	for (int turn = -1; turn < options->nreps; turn++)
 		for (int i = 0; i < npoints; i++)
 		{

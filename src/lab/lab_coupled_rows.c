@@ -1,12 +1,12 @@
 /*
  * lab_coupled_rows.c
- *	  hjoin_gpu_lab NAME --rows[=ID]: every system of the papers by its name, over
- *	  sizes, skews and selectivities.
+ *	  hjoin_gpu_lab NAME --rows[=ID]: every system of the papers by its name, over sizes, skews and
+ *	  selectivities.
  *
- * A system is right when each pair of its result is (hjg_bench_run() looks at all of them), when it was the
- * coupled engine that joined, and when the run shows what the system is about: rows that crossed the emulated bus,
- * tables in parts, keys that were unpacked.  A line of TAP for each system and size, with its times, so the table
- * is a test as well.
+ * A system passes if each pair of its result is right (hjg_bench_run() checks all of them), if the coupled
+ * engine joined, and if the run shows the system's feature: rows that crossed the emulated bus, tables in
+ * parts, keys that were unpacked.  It prints a line of TAP for each system and size, with its times, so
+ * the table is also a test.
  */
 #define _GNU_SOURCE
 
@@ -15,7 +15,10 @@
 
 #include "lab/hjg_coupled_bench.h"
 
-/* Where a build side is to be larger than the zero-copy buffer: about half of what its table takes, and some for the workers. */
+/*
+ * Bytes a row of a zero-copy buffer that is smaller than the build side: about half of its table, and some
+ * for the workers.
+ */
 #define BUFFER_ROW_BYTES 24
 #define BUFFER_MORE_BYTES (512 * 1024)
 
@@ -53,21 +56,21 @@ shows_unpacking(const HjgCoupledStats *stats)
 
 typedef struct System
 {
-	const char *id;				/* PAPERS' rows: C of the first paper, I of the second one */
+	const char *id;				/* C: rows of the first paper, I: of the second */
 	const char *name;
 	HjgCoupledStrategy strategy;
-	HjgPipeline pipeline;		/* E where it is not named */
+	HjgPipeline pipeline;		/* E if not given */
 	bool		halves;			/* no model: every step is halved */
 	bool		separate;
 	bool		grouping;
 	bool		packed;
 	bool		small_buffer;
 	bool		any_pipeline;	/* the model chooses units */
-	hjg_u32		block_bytes;	/* 0: as usual; 1: one global pointer */
-	size_t		was_bytes;		/* 0: as usual */
+	hjg_u32		block_bytes;	/* 0: the default; 1: one global pointer */
+	size_t		was_bytes;		/* 0: the default */
 	int			boundary;
 	double		bus_bytes_per_ns;
-	ShowsFn		shows;			/* NULL: the result is enough */
+	ShowsFn		shows;			/* NULL: the result suffices */
 } System;
 
 #define S(row, what, how, ...) {.id = row, .name = what, .strategy = how, __VA_ARGS__}
@@ -130,7 +133,7 @@ config_of(const HjgBenchOptions *options, const System *system, hjg_u32 nrows)
 	return config;
 }
 
-/* What came of a system on one input. */
+/* The outcome of a system on one input. */
 typedef struct Outcome
 {
 	bool		good;
@@ -145,7 +148,7 @@ is_asked(const HjgBenchOptions *options, const System *system)
 	return options->rows[0] == '\0' || strcmp(options->rows, system->id) == 0;
 }
 
-/* Run all systems that take such input. */
+/* Run all systems that take this input. */
 static void
 run_systems(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in, int shape)
 {
@@ -166,7 +169,7 @@ run_systems(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 	}
 }
 
-/* Run one size: false if something was wrong. */
+/* Run one size: false if something is wrong. */
 static bool
 run_size(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, int *number)
 {

@@ -1,10 +1,10 @@
 /*
  * lab_coupled_tradeoffs.c
- *	  hjoin_gpu_lab NAME --figures: figures 9 to 15 of He, Lu and He (VLDB 2013), "000": random
- *	  ratios against the chosen ones, the trade-offs of section 5.4, and whole joins, section 5.5.
+ *	  hjoin_gpu_lab NAME --figures: figures 9 to 15 of He, Lu and He (VLDB 2013), "000": random ratios
+ *	  against the chosen ones, the trade-offs of section 5.4, and whole joins, section 5.5.
  *
- * --model and --pairs measure some of the same with more care (medians of each setting, ratios of neighbours in time); here each
- * is in the form of the paper's figure, beside what the paper claims.
+ * --model and --pairs measure some of the same with more care (medians of each setting, ratios of
+ * neighbours in time).  Here each has the form of the paper's figure, beside the paper's claim.
  */
 #define _GNU_SOURCE
 
@@ -17,14 +17,14 @@
 
 /* ---- figure 9 ---- */
 
-/* Random runs: as many as there; fewer where a join takes a tenth of a second. */
+/* Random runs: as many as in the paper; fewer if a join takes a tenth of a second. */
 #define MAX_DRAWS 1000
 #define DRAWS(log) ((log) <= 18 ? MAX_DRAWS : MAX_DRAWS / 5)
 
 /* Runs of the choice, spread evenly among the random ones. */
 #define CHOICES 20
 
-/* One phase: each random run's time, and how far its prediction was off. */
+/* One phase: each random run's time, and its prediction error. */
 typedef struct Draws
 {
 	double		ns[MAX_DRAWS];
@@ -34,7 +34,7 @@ typedef struct Draws
 	int			nchoices;
 } Draws;
 
-/* Run one join by these ratios, or by those that the model chooses. */
+/* Run one join with random ratios, or with those that the model chooses. */
 static bool
 draw(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
 	 HjgCoupledStrategy strategy, bool choice, hjg_u64 *random, HjgBenchTimes *times)
@@ -48,7 +48,7 @@ draw(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner,
 	return hjg_bench_run(env, &config, runner, in, times);
 }
 
-/* Run the build phase of SHJ-PL or the probe phase of PHJ-PL, as there. */
+/* Run the build phase of SHJ-PL or the probe phase of PHJ-PL, as in the paper. */
 static bool
 draw_all(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in, int log,
 		 HjgCoupledStrategy strategy, bool build, Draws *draws)
@@ -59,7 +59,7 @@ draw_all(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 	hjg_u64		random = 9;
 
 	draws->n = draws->nchoices = 0;
-	/* the first one warms memory up, and looks for the ratios */
+	/* the first run warms up memory, and searches the ratios */
 	if (!draw(options, env, runner, in, strategy, true, &random, &times))
 		return false;
 	for (int i = 0; i < ndraws; i++)

@@ -1,10 +1,9 @@
 /*
  * lab_cpu_bench.c
- *	  Benchmark of the cpu engine: named cases, medians, every result checked
- *	  (lab_cpu_input.c).
+ *	  Benchmark of the cpu engine: named cases, medians, every result checked (lab_cpu_input.c).
  *
- * What is timed: building the table and all probe rounds, with inputs, result
- * pages and workspace touched before, as they are in a server that is warm.
+ * Timed are the building of the table and all probe rounds, with inputs, result pages and workspace
+ * already touched, as in a warm server.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -61,7 +60,7 @@ typedef struct CpuBench
 	Cached		cache[MAX_CACHED];
 } CpuBench;
 
-/* --- memory that stays warm --- */
+/* --- warm memory --- */
 
 static void *
 bench_alloc(void *arg, size_t bytes)
@@ -85,7 +84,7 @@ bench_alloc(void *arg, size_t bytes)
 		if (c->ptr && i < MAX_CACHED - 1)
 			continue;
 		free(c->ptr);
-		/* small blocks need no pages of their own */
+		/* small blocks need no separate pages */
 		c->ptr = bytes < HJG_SLAB_BYTES / 4 ? aligned_alloc(64, hjg_align64(bytes)) :
 			hjg_cpu_bench_map(bytes, bench->huge_pages);
 		c->bytes = bytes;
@@ -172,8 +171,8 @@ run_once(CpuBench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows, HjgRes
 }
 
 /*
- * Count the bytes that a join must move at least: keys read, tuples
- * written and read by partitioning the build side, tables written and read, pairs written.
+ * Count the bytes that a join must move at least: keys read, tuples written and read by partitioning the
+ * build side, tables written and read, pairs written.
  */
 static double
 bytes_moved(const HjgCpuBenchInput *in)

@@ -1,7 +1,7 @@
 /*
  * lab_cpu_bloom.c
- *	  Benchmark of the Bloom filter: what adding a key and testing a row cost one
- *	  thread, and how many rows without a partner pass.
+ *	  Benchmark of the Bloom filter: the cost of adding a key and of testing a row on one thread, and
+ *	  the rows without a partner that pass.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ static int
 run_size(FILE *out, int width, hjg_u64 nkeys)
 {
 	const size_t bytes = hjg_bloom_bytes(nkeys);
-	const hjg_u64 nrows = nkeys + TESTED;	/* the first are the keys */
+	const hjg_u64 nrows = nkeys + TESTED;	/* the first nkeys rows have the keys */
 	void	   *memory = aligned_alloc(64, hjg_align64(bytes));
 	hjg_u8	   *keys = malloc(nrows * (size_t) width);
 	hjg_u64		members = 0;
@@ -34,7 +34,7 @@ run_size(FILE *out, int width, hjg_u64 nkeys)
 	}
 	for (hjg_u64 i = 0; i < nrows; i++)
 	{
-		/* a permutation for each width: no key twice, in random order */
+		/* a permutation for each width: unique keys in random order */
 		const hjg_u64 words[2] = {width == 4 ? hjg_unmix32(HJG_HASH_NO_SEED, (hjg_u32) i * 0x9e3779b1u) : hjg_mix64(HJG_HASH_NO_SEED, i), i};
 
 		memcpy(keys + i * (hjg_u64) width, words, (size_t) width);

@@ -1,12 +1,11 @@
 /*
  * lab_cpu_input.c
- *	  Inputs of the cpu engine's benchmark, and the check of what comes out.
+ *	  Inputs of the cpu engine's benchmark, and the check of its output.
  *
- * A case draws key numbers ("ids") for both sides and turns them into keys of
- * its width.  The check is independent of the engine: with A and B two mixes of
- * row numbers, the sum over all pairs of A(probe row) * B(build row) is, by
- * distributivity, the sum over the probe rows of A(row) * S(id), where S(id) is
- * the sum of B over the build rows of that id; S comes straight from the inputs.
+ * A case draws key numbers ("ids") for both sides and turns them into keys of its width.  The check is
+ * independent of the engine: with A and B two mixes of row numbers, the sum over all pairs of A(probe row)
+ * * B(build row) is, by distributivity, the sum over the probe rows of A(row) * S(id), where S(id) is the
+ * sum of B over the build rows of that id.  S is computed directly from the inputs.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -52,7 +51,7 @@ mark_build(hjg_u32 row)
 	return hjg_mix64(HJG_HASH_NO_SEED, (hjg_u64) row << 20 ^ 0xfedcba9876543210u);
 }
 
-/* Keys that are not dense are far from one another, by multiplication by an odd number. */
+/* Write a key; multiplication by an odd number spreads keys that are not dense. */
 static void
 put_key(const HjgCpuBenchCase *bc, hjg_u8 *keys, hjg_u64 row, hjg_u32 id)
 {
@@ -61,7 +60,7 @@ put_key(const HjgCpuBenchCase *bc, hjg_u8 *keys, hjg_u64 row, hjg_u32 id)
 	memcpy(keys + row * (hjg_u64) bc->width, words, (size_t) bc->width);
 }
 
-/* Fill in probe ids of one stretch of rows. */
+/* Fill in the probe ids of one piece. */
 static void
 fill_probe(void *arg, int piece, int worker)
 {
@@ -82,7 +81,7 @@ fill_probe(void *arg, int piece, int worker)
 			id = in->nids / 3;
 		else if (bc->theta > 0)
 		{
-			/* rank by inversion of the continuous distribution, then anywhere in the domain */
+			/* rank by inversion of the continuous distribution, then a random place in the domain */
 			double		x = bc->theta == 1.0 ? pow(n + 1, u)
 				: pow(u * (pow(n + 1, 1 - bc->theta) - 1) + 1, 1 / (1 - bc->theta));
 			hjg_u64		rank = x - 1 < n ? (hjg_u64) (x - 1) : in->nids - 1;

@@ -6,17 +6,17 @@
  *		--list				print the names of the cases and return
  *		--case TEXT			only cases whose name contains TEXT
  *		--rows FACTOR		multiply all sizes, e.g. 0.01 for a quick run
- *		--strategy NAMES	these alone, separated by commas, of those that suit; sets are nops, bshs, prbcs (by their
- *							prefixes) and all; default: what would be chosen first
+ *		--strategy NAMES	only these, separated by commas, if they suit; sets are nops, bshs, prbcs (by their
+ *							prefixes) and all; default: the one chosen first
  *		--paper 002|003|004	the comparisons of a paper instead (lab_cuda_bench_cases.c)
  *		--reps N			timed repetitions, default 7; the median is printed
  *
- * A tuple is a row of either side; a case of 4+4 has keys and rows of 4 bytes in columns.
- * "columns" writes key and both rows of each pair, "pairs" both rows, "sum" adds up a checksum of
- * the pairs in the kernel; lab_cuda_bench_run.c says what is timed, and how it is checked.
+ * A tuple is a row of either side; a case of 4+4 has keys and rows of 4 bytes in columns.  "columns"
+ * writes key and both rows of each pair, "pairs" both rows, "sum" computes a checksum of the pairs in the
+ * kernel; lab_cuda_bench_run.c describes the timing and the checks.
  *
- * GB: what the strategy reads and writes in device memory, with the output. share: of the bandwidth
- * that a copy in device memory had just before.
+ * GB: bytes that the strategy reads and writes in device memory, with the output.  share: of the bandwidth
+ * of a copy in device memory just before.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 #include "lab/hjg_lab.h"
 
 #define COPY_BYTES ((size_t) 1 << 30)
-#define BEST "best"			/* the strategy that would be chosen */
+#define BEST "best"			/* the strategy that would be chosen first */
 
 static HjgStatus
 run_kind(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind)
@@ -41,7 +41,7 @@ run_kind(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind)
 	run->output = (HjgCudaOutput) {.counters = bench->counters, .capacity = capacity};
 	if (kind != HJG_CUDA_CHECKSUM)
 	{
-		/* key columns of 16 bytes are of no benchmark, and of 8 bytes with wide rows only */
+		/* no benchmark uses key columns of 16 bytes, or of 8 bytes without wide rows */
 		if (run->c->sum_only || (kind == HJG_CUDA_COLUMNS && run->c->width > (run->c->wide_rows ? 8 : 4)))
 			return HJG_OK;
 		run->block_bytes = capacity * (kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) : (size_t) run->c->width + 2 * row_bytes);
@@ -67,7 +67,7 @@ run_kind(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind)
 	return status;
 }
 
-/* Run it with columns of sides of each width, if there are any. */
+/* Run it with columns of each width for these sides, if there are any. */
 static HjgStatus
 run_widths(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind, hjg_u32 sides)
 {
@@ -84,7 +84,7 @@ run_widths(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind, hjg_u32 sides)
 	return status;
 }
 
-/* Find what would be tried first; a dense range is of the cases that say so. */
+/* Find the strategy that would be tried first; a dense range only for the cases that have one. */
 static const HjgCudaStrategy *
 best_of(const HjgCudaDevice *device, const HjgBenchCase *c, const HjgCudaShape *shape)
 {
@@ -94,7 +94,10 @@ best_of(const HjgCudaDevice *device, const HjgBenchCase *c, const HjgCudaShape *
 	return choices[0] == &hjg_cuda_direct && !c->dense ? choices[1] : choices[0];
 }
 
-/* names: of strategies, or "best"; kind: the only one, or HJG_CUDA_KINDS; columns of sides of all widths. */
+/*
+ * Run a case.  names: of strategies, or "best"; kind: the only output, or HJG_CUDA_KINDS for all; sides:
+ * those with columns of all widths.
+ */
 static HjgStatus
 run_case(HjgBench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaKind kind, hjg_u32 sides)
 {

@@ -3,9 +3,10 @@
  *	  Benchmark of the resident joins: the cases, the comparisons of the papers, sets of strategies.
  *
  * The papers: 002 is Rui and Tu, "Fast Equi-Join Algorithms on GPUs" (SSDBM 2017), 003 Sioulas et al.,
- * "Hardware-conscious Hash-Joins on GPUs" (ICDE 2019), 004 Paul et al., "Revisiting Hash Join on Graphics Processors: A
- * Decade Later" (2020).  Their keys are dense; here they are the numbers of rows mixed, so that no join profits from
- * raw keys.  Sizes are those of a device of today, transfers are left out but where they are compared (_host).
+ * "Hardware-conscious Hash-Joins on GPUs" (ICDE 2019), 004 Paul et al., "Revisiting Hash Join on Graphics
+ * Processors: A Decade Later" (2020).  Their keys are dense; here they are mixed row numbers, so that no
+ * join profits from raw keys.  Sizes suit today's devices; transfers are excluded, except where they are
+ * compared (_host).
  */
 #include <string.h>
 
@@ -99,7 +100,7 @@ hjg_bench_case_named(const char *name)
 	return NULL;
 }
 
-/* Sets: every strategy whose name begins so. */
+/* Sets: every strategy whose name has the prefix. */
 static const struct
 {
 	const char *set;

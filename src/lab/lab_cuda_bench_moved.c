@@ -1,9 +1,10 @@
 /*
  * lab_cuda_bench_moved.c
- *	  Benchmark of the resident joins: sides that begin in host memory, and how they get to the device.
+ *	  Benchmark of the resident joins: sides that begin in host memory, and their transfer to the
+ *	  device.
  *
- * Copies read pinned memory.  What is managed is put back to the host before each join, so that every join faults or
- * prefetches all of it.  A side is moved when the join comes to it.
+ * Copies read pinned memory.  Managed memory is moved back to the host before each join, so that every
+ * join faults or prefetches all of it.  A side is moved when the join needs it.
  */
 #include <string.h>
 
@@ -11,7 +12,7 @@
 
 #define ALIGN 256
 
-/* Lay out where the columns of both sides lie in the block; returns its bytes. */
+/* Lay out the columns of both sides in the block; returns its bytes. */
 static size_t
 lay_sides(HjgBenchMoved *moved, HjgCudaPtr base)
 {

@@ -1,10 +1,11 @@
 /*
  * lab_cuda_bench_payload.c
- *	  Benchmark of the resident joins: columns that are fetched by row number after the join (paper 003, figures 9
- *	  and 10).
+ *	  Benchmark of the resident joins: columns that are fetched by row number after the join (paper 003,
+ *	  figures 9 and 10).
  *
- * The columns of a row lie side by side, and are written out beside the pairs; the paper adds them up instead. What an
- * early materialisation costs is in the other tables: 4+4 as "columns" takes one column of 4 bytes through the join.
+ * The columns of a row lie side by side, and are written beside the pairs; the paper adds them up instead.
+ * The other tables show the cost of an early materialisation: 4+4 as "columns" takes one column of 4 bytes
+ * through the join.
  */
 #include <string.h>
 

@@ -1,11 +1,13 @@
 /*
  * lab_cuda_bench_run.c
- *	  Benchmark of the resident joins: the inputs of a case, and one strategy's joins of them, checked and measured.
+ *	  Benchmark of the resident joins: the inputs of a case, and one strategy's joins of them, checked
+ *	  and measured.
  *
- * What is timed, by events on the device: build and probe from columns in device memory to the last pair, warm, over
- * HJG_BENCH_SETS sets of inputs in turn; of cases with _host from columns in host memory, those alone for strategies that
- * move their sides themselves.  The output is poisoned before each check; each pair's rows and keys are compared with the
- * inputs, and the sum with one that comes from the numbers the keys were made of.
+ * Timed, by events on the device, are build and probe from columns in device memory to the last pair,
+ * warm, alternating over HJG_BENCH_SETS sets of inputs; cases with _host begin with columns in host
+ * memory, only for strategies that move their sides themselves.  The output is poisoned before each check;
+ * each pair's rows and keys are compared with the inputs, and the sum with one computed from the numbers
+ * that the keys were made of.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -161,7 +163,7 @@ join_once(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs)
 	return status;
 }
 
-/* Set up what a join of these inputs finds before it begins. */
+/* Restore the inputs of a join. */
 static HjgStatus
 reset(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs)
 {

@@ -2,8 +2,7 @@
  * lab_cuda_chains.c
  *	  Radix partitioning into chains of buckets (cuda_chains.cu): one pass or two.
  *
- * The pool has a bucket for each partition and one for each bucketful of rows, which is all that chains can
- * ever take.
+ * The pool has a bucket for each partition and one for each bucketful of rows, which bounds the chains.
  */
 #include <string.h>
 
@@ -32,7 +31,7 @@ nbuckets_of(hjg_u64 nrows, int bits, int bucket_bits)
 	return (nrows >> bucket_bits) + ((hjg_u64) 1 << bits);
 }
 
-/* What a pass leaves besides rows and sizes. */
+/* The result of a pass besides rows and sizes. */
 typedef struct Chains
 {
 	HjgCudaPtr	block;
@@ -54,7 +53,10 @@ lay_chains(Chains *chains, hjg_u64 nbuckets, int bits, HjgCudaPtr base)
 	return chains->ordinal + nbuckets * sizeof(hjg_u32) - base;
 }
 
-/* Run one pass of `bits` digits, to 2^all_bits chains; in: NULL, or the chains that the first pass made of in_rows. */
+/*
+ * Run one pass of `bits` bits, to 2^all_bits chains; in: NULL, or the chains that the first pass made of
+ * in_rows.
+ */
 static HjgStatus
 run_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, const Chains *in, const HjgCudaRows *in_rows,
 		 int bits, int all_bits, int bucket_bits, Chains *chains, HjgCudaRows *rows)

@@ -2,12 +2,12 @@
  * lab_cuda_csr.c
  *	  The csr table (hjg_csr.h) as a resident join like the others, for benchmarks and tests.
  *
- * The driver has its own way to it (device_cuda_window.c), since there a round is bounded and in order.  Here all pairs of a
- * probe are counted, which the host waits for, and written if they have room; where no row has more than one they are
- * written at once.
+ * The driver probes it in another way (device_cuda_window.c), with bounded rounds in order.  Here all
+ * pairs of a probe are counted, which the host waits for, and written if they fit; if no row has more than
+ * one pair they are written at once.
  *
- * H100, milliseconds with pairs written, building included: 32M x 32M rows of 4-byte keys
- * 10.9; with 8 of each key on both sides 22.9; 2M x 64M 3.3; 64M x 64M rows of 16 bytes 33.6.
+ * H100, milliseconds with pairs written, building included: 32M x 32M rows of 4-byte keys 10.9; with 8 of
+ * each key on both sides 22.9; 2M x 64M 3.3; 64M x 64M rows of 16 bytes 33.6.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ typedef struct CsrTable
 	hjg_u64		npairs;
 } CsrTable;
 
-/* What a probe has: HjgCudaJoin has the same of a window. */
+/* Buffers of a probe; HjgCudaJoin has the same for a window. */
 typedef struct CsrWindow
 {
 	HjgCudaPtr	offsets;
@@ -60,7 +60,10 @@ csr_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 		hjg_cuda_block_bytes(sums_bytes(shape->probe_rows));
 }
 
-/* Count the bytes: each digit is counted and moved; a probe row has a key, an entry of the directory, a bucket, and 12 bytes between. */
+/*
+ * Count the bytes: each digit is counted and moved; a probe row has a key, an entry of the directory, a
+ * bucket, and 12 bytes in between.
+ */
 hjg_u64
 hjg_lab_traffic_csr(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
@@ -124,7 +127,7 @@ csr_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *b
 	return HJG_OK;
 }
 
-/* Write at once: no row has more than one pair, and there is room for all of them. */
+/* Write at once: no row has more than one pair, and all pairs fit. */
 static HjgStatus
 write_once(HjgCudaStream *stream, CsrTable *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
@@ -141,7 +144,7 @@ write_once(HjgCudaStream *stream, CsrTable *table, const HjgCudaSide *probe, con
 						   (void *[]) {&keys, &n, &table->csr.table, &mode, &first_row, &pairs, &counters});
 }
 
-/* Count the pairs of all rows; table->npairs when this returns. */
+/* Count the pairs of all rows; the number is in table->npairs on return. */
 static HjgStatus
 count_pairs(HjgCudaStream *stream, CsrTable *table, const HjgCudaSide *probe, const HjgCudaOutput *output, const CsrWindow *window)
 {
@@ -209,7 +212,7 @@ csr_probe(HjgCudaStream *stream, void *arg, const HjgCudaSide *probe, const HjgC
 	if (status == HJG_OK)
 		status = single && probe->nrows <= capacity ? write_once(stream, table, probe, output) :
 			write_counted(stream, table, probe, output);
-	/* the kernels number rows by their places */
+	/* the kernels number rows by position */
 	if (status == HJG_OK && rows != 0)
 		status = hjg_cuda_launch(stream, &hjg_k_name_rows, (unsigned) stream->device->multiprocessors * BLOCKS_A_PROCESSOR, HJG_CUDA_BLOCK, 0,
 								 (void *[]) {&pairs, &counters, &capacity, &rows});

@@ -1,22 +1,24 @@
 /*
  * lab_cuda_designs.c
- *	  The radix joins of the literature, put together from a partitioner, a join of co-partitions and an output.
+ *	  The radix joins of the literature, composed of a partitioner, a join of co-partitions and an
+ *	  output.
  *
  *		pth, wsh, bsh		histograms of threads, warps, blocks; nested loops (Paul et al., 2020, table I), direct output
  *							buffer (Rui and Tu, 2017)
  *		bsh_vt1				one value a thread at a time instead of eight (there, 3.2.1)
- *		bsh_hash			hashed instead of nested loops, and with it
- *		bsh_hash_count		two probes, bsh_hash_block chunks of blocks, bsh_hash_warp buffers of warps
- *		bsh_hash_est		groups of partitions by an estimate of their pairs, with a resumption of those that did not
- *							fit (Paul et al., IV.B.2), bsh_hash_worst by their worst case
- *		bsh_queue			large partitions are cut by whoever meets them, in place of the redistribution by sizes
+ *		bsh_hash			hashed instead of nested loops
+ *		bsh_hash_count		hashed, two probes; bsh_hash_block chunks of blocks; bsh_hash_warp buffers of warps
+ *		bsh_hash_est		hashed, groups of partitions by an estimate of their pairs; groups that did not fit
+ *							are resumed (Paul et al., IV.B.2); bsh_hash_worst by their worst case
+ *		bsh_queue			blocks cut large partitions when they meet them, instead of the redistribution by sizes
  *		prbc				bucket chains, hashed, buffers of warps (Sioulas et al., 2019)
  *		prbc_256, prbc_2048	with other sizes of buckets than 1024 rows
  *		prbc_nested			nested loops with ballots
  *		umj, umj_pf			prbc with its sides in managed memory, moved by page faults or by prefetches (Paul et al.)
  *
- * Where partitions outgrow a unit's build rows (duplicates), their build rows are joined in chunks, up to HJG_CUDA_MOST_CHUNKS.  That
- * is right for inner joins only; in the other modes build() says no, as it does where a queue would have to hold chunks.
+ * If partitions exceed a unit's build rows (duplicates), their build rows are joined in chunks, at most
+ * HJG_CUDA_MOST_CHUNKS.  That is right for inner joins only; in the other modes build() refuses, as it
+ * does if a queue would have to hold chunks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +26,9 @@
 #include "lab/hjg_cuda_paper.h"
 
 #define LEAST_PROBE_LIMIT 8192
-#define WHOLE 0x7FFFFFFFu		/* probe limit of units that nobody cuts */
-#define MOST_FAULT_BYTES ((hjg_u64) 1 << 30)	/* that one launch fetches page by page, some 13 a nanosecond */
+#define WHOLE 0x7FFFFFFFu		/* probe limit of units that are not cut */
+#define MOST_FAULT_BYTES ((hjg_u64) 1 << 30)	/* that one launch fetches page by page, some 13 a
+												 * nanosecond */
 
 typedef enum Partitioner
 {
@@ -89,7 +92,10 @@ probe_limit_of(const Design *design, const DesignPlan *plan, hjg_u64 probe_rows)
 	return design->queue ? WHOLE : (hjg_u32) (2 * (average > LEAST_PROBE_LIMIT ? average : LEAST_PROBE_LIMIT));
 }
 
-/* Count the units without duplicates; they only need more units where they need more device memory for their pairs. */
+/*
+ * Count the units without duplicates; duplicates need more units only where their pairs need more device
+ * memory.
+ */
 static hjg_u64
 units_of(const DesignPlan *plan, const HjgCudaShape *shape)
 {

@@ -2,15 +2,17 @@
  * lab_cuda_groups.c
  *	  Joins of co-partitions with a limited buffer for their pairs, by groups of partitions.
  *
- * Paul et al., "Revisiting Hash Join on Graphics Processors" (2020), IV.B.2: a group is as many partitions as will
- * fill the buffer by an estimate from the sizes of its co-partitions, corrected by the error of the estimates before.
- * Where the buffer is full too soon, blocks stop, what they had not finished is void, and those units alone are
- * joined again when the buffer has been emptied.  There it is emptied to host memory; here into the output.
+ * Paul et al., "Revisiting Hash Join on Graphics Processors" (2020), IV.B.2: a group is as many partitions
+ * as are estimated to fill the buffer, from the sizes of its co-partitions and corrected by the error of
+ * earlier estimates.  If the buffer is full too soon, blocks stop, their unfinished output is void, and
+ * only those units are joined again when the buffer has been emptied.  The paper empties it to host
+ * memory; here it is emptied into the output.
  *
- * To compare with, the worst case: every probe row with every build row.  Groups of so few partitions leave
- * most of the device without work, and a launch for each would cost more than its join.  So there is one grid instead,
- * of as many blocks as the buffer has slots of the worst case of the largest unit, and each block empties its own
- * slot when a unit is done: never more partitions at a time than fit, and no waiting for the others of a group.
+ * For comparison, the worst case: every probe row with every build row.  Groups of so few partitions leave
+ * most of the device idle, and a launch for each would cost more than its join.  So there is one grid
+ * instead, with as many blocks as the buffer has slots for the worst case of the largest unit, and each
+ * block empties its own slot when a unit is done: never more partitions at a time than fit, and no waiting
+ * for others of a group.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +20,15 @@
 #include "lab/hjg_cuda_paper.h"
 
 #define THREADS 256
-#define BUFFERS 8				/* of a join whose probe rows have a pair each */
+#define BUFFERS 8				/* of a join with one pair for each probe row */
 #define CHUNKS_A_BLOCK 4		/* at least, of the buffer */
-#define FILLING 0.9				/* of the buffer, aimed at */
+#define FILLING 0.9				/* target for the buffer */
 #define WORST_PART 8			/* of the device's budget: the buffer of slots */
 
 static HjgCudaKernel measure_chunks = {.image = "cuda_holes", .name = "hjg_k_measure_chunks"};
 static HjgCudaKernel copy_chunks = {.image = "cuda_holes", .name = "hjg_k_copy_chunks"};
 
-/* The partitions as the host knows them. */
+/* The sizes of partitions, known to the host. */
 typedef struct Sizes
 {
 	hjg_u32    *unit_first;		/* [nparts + 1] */
@@ -37,11 +39,11 @@ typedef struct Sizes
 typedef struct Groups
 {
 	HjgCudaUnits *units;
-	HjgCudaPtr	numbers;		/* taken */
+	HjgCudaPtr	numbers;		/* pages handed out */
 	HjgCudaPtr	offsets;
 	HjgCudaPtr	sums;
 	hjg_u64		nchunks;
-	hjg_u64		npairs;			/* of the groups before */
+	hjg_u64		npairs;			/* of earlier groups */
 } Groups;
 
 static hjg_u64
@@ -128,7 +130,7 @@ read_sizes(HjgCudaStream *stream, const HjgCudaMatch *match, Sizes *sizes)
 	return status == HJG_OK ? hjg_cuda_wait(stream) : status;
 }
 
-/* Empty the buffer into the output; *npairs: what was in it. */
+/* Empty the buffer into the output; *npairs: its number of pairs. */
 static HjgStatus
 empty_buffer(HjgCudaStream *stream, Groups *groups, hjg_u64 *npairs)
 {
@@ -146,7 +148,7 @@ empty_buffer(HjgCudaStream *stream, Groups *groups, hjg_u64 *npairs)
 	return status;
 }
 
-/* Join units [first, first + n) until all of them are joined; *npairs: theirs. */
+/* Join units [first, first + n) until all of them are done; *npairs: their number of pairs. */
 static HjgStatus
 join_group(HjgCudaStream *stream, Groups *groups, hjg_u64 first, hjg_u64 n, const HjgCudaOutput *output, hjg_u64 *npairs,
 		   bool *too_small)

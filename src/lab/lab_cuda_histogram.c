@@ -2,8 +2,8 @@
  * lab_cuda_histogram.c
  *	  Radix partitioning by histograms of threads, warps or blocks (cuda_histogram.cu).
  *
- * As many passes as the bits need: shared memory holds the histograms of a block, so those of threads have few
- * digits and more passes.  Each pass counts, sums up all counters, and scatters.
+ * The number of passes depends on the bits: shared memory holds the histograms of a block, so those of
+ * threads have few digits and more passes.  Each pass counts, sums all counters, and scatters.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #define LIST_THREADS 1024
 #define START_THREADS 256
 #define LEAST_STRETCH 2048
-#define STRETCHES_A_PROCESSOR 16	/* at least, if there are rows enough */
+#define STRETCHES_A_PROCESSOR 16	/* at least, if there are enough rows */
 
 #define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
 #define BY_SHARING(stem) \
@@ -29,13 +29,13 @@ static HjgCudaKernel scatter_digits[HJG_CUDA_SHARINGS][HJG_CUDA_WIDTHS] = BY_SHA
 static HjgCudaKernel list_stretches = KERNEL("hjg_k_list_stretches");
 static HjgCudaKernel find_starts = KERNEL("hjg_k_find_starts");
 
-/* As in the kernels. */
+/* Parameters, as in the kernels. */
 static const struct
 {
 	unsigned	threads;
 	unsigned	workers;		/* of a block */
 	int			most_bits;		/* of a pass */
-	hjg_u32		stretch_rows;	/* at most: so many that counters stay few */
+	hjg_u32		stretch_rows;	/* at most: keeps the counters few */
 }			facts[HJG_CUDA_SHARINGS] = {
 	{128, 128, 6, 65536},
 	{256, 8, 9, 65536},
@@ -49,7 +49,7 @@ typedef struct Pass
 	int			bits_before;
 	hjg_u32		stretch_rows;
 	hjg_u64		nstretches;		/* at most */
-	hjg_u64		ncounters;		/* and one more for the sum of all */
+	hjg_u64		ncounters;		/* and one more for the total */
 } Pass;
 
 static int
@@ -77,11 +77,11 @@ pass_of(const HjgCudaDevice *device, HjgCudaSharing sharing, hjg_u64 nrows, int 
 	return pass;
 }
 
-/* What a pass has besides rows. */
+/* Memory of a pass besides rows. */
 typedef struct Scratch
 {
 	HjgCudaPtr	stretches;
-	HjgCudaPtr	firsts;			/* and behind them the number of stretches */
+	HjgCudaPtr	firsts;			/* with the number of stretches behind */
 	HjgCudaPtr	counts;
 	HjgCudaPtr	sums;
 } Scratch;
@@ -119,7 +119,7 @@ free_scratch(HjgCudaStream *stream, Scratch *scratch)
 	hjg_cuda_free(stream, scratch->sums);
 }
 
-/* args: sides, rows and starts are filled in. */
+/* Run a pass; the caller has set args' sides, rows and starts. */
 static HjgStatus
 run_pass(HjgCudaStream *stream, HjgCudaSharing sharing, int width_ix, const Pass *pass, HjgKPass *args)
 {
@@ -214,7 +214,7 @@ hjg_lab_histogram_traffic(const HjgCudaDevice *device, HjgCudaSharing sharing, i
 	{
 		const Pass	pass = pass_of(device, sharing, nrows, bits, i);
 
-		/* counted: keys alone where they are a column; counters zeroed, written, scanned twice, read */
+		/* counted: keys alone if they are a column; counters zeroed, written, scanned twice, read */
 		moved += nrows * ((i == 0 || key_width != HJG_KEY_WIDTH_4 ? (hjg_u64) key_width : row_bytes) + 2 * row_bytes) +
 			pass.ncounters * 7 * sizeof(hjg_u64);
 	}

@@ -1,14 +1,15 @@
 /*
  * lab_cuda_managed.c
- *	  Sides in managed memory, which the driver moves to the device: by the page faults of the kernels that read
- *	  them, or by a prefetch (UMJ and UMJ-PF of Paul et al., "Revisiting Hash Join on Graphics Processors", 2020; what
- *	  Sioulas et al., ICDE 2019, figure 21, compare with copies).
+ *	  Sides in managed memory, which the driver moves to the device: by page faults of the kernels that
+ *	  read them, or by a prefetch (UMJ and UMJ-PF of Paul et al., "Revisiting Hash Join on Graphics
+ *	  Processors", 2020; compared with copies by Sioulas et al., ICDE 2019, figure 21).
  *
- * The host writes the keys where a copy would read them, and the pages go to the device when they are needed, and
- * back when the host writes them again.  Pairs come back by copies: their pages would be faulted by host and device in
- * turn.  On an H200 256 MB that the host has just written take 20 ms by faults, 5.3 by a prefetch, as a copy does; to
- * write them again once they are on the device takes the host 52 ms instead of 25.  Advice that they are mostly read
- * makes that 600, for the host's write of a page that is in both memories is a fault of its own; so there is none.
+ * The host writes the keys where a copy would read them; the pages move to the device when they are
+ * needed, and back when the host writes them again.  Pairs come back by copies: host and device would
+ * fault their pages alternately.  On an H200, 256 MB that the host has just written take 20 ms by faults,
+ * and 5.3 by a prefetch or a copy; writing them again once they are on the device takes the host 52 ms
+ * instead of 25.  Advice that they are mostly read makes that 600, because the host's write of a page in
+ * both memories is a separate fault; so no advice is given.
  */
 #include <dlfcn.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 #define HOST (-1)				/* CU_DEVICE_CPU */
 #define CONCURRENT_MANAGED 89	/* CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS */
 
-/* What the driver of the product has no use for. */
+/* Functions that the product's driver does not use. */
 static HjgCudaResult (*alloc_managed) (HjgCudaPtr *ptr, size_t bytes, unsigned flags);
 static HjgCudaResult (*prefetch) (HjgCudaPtr ptr, size_t bytes, HjgCudaNumber to, HjgCudaStreamHandle stream);
 

@@ -2,8 +2,8 @@
  * lab_cuda_match.c
  *	  Joins of co-partitions (cuda_match.cu): nested loops or hashed, with each kind of output.
  *
- * Units are joined by a grid that fills the device, some thousands a launch: a launch ends soon on any data, and where there
- * are many of them a cancelled job is noticed in between.
+ * Units are joined by a grid that fills the device, some thousands a launch: a launch ends soon on any
+ * data, and between launches a cancelled job is noticed.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define IMAGE "cuda_match"
 #define THREADS 512
 #define BLOCKS 2				/* of a multiprocessor */
-#define STATIC_SHARED 10240		/* more than any of the kernels has, and what the device keeps */
+#define STATIC_SHARED 10240		/* more than any of the kernels uses and the device reserves */
 #define HEADS_BYTES (4u << 12)
 #define NESTED_LIMIT 1536u
 #define HASHED_LIMIT 6144u
@@ -114,7 +114,7 @@ launch_units(HjgCudaStream *stream, HjgCudaUnits *launch, int sink)
 	return launch_range(stream, launch, sink, 0, launch->nunits);
 }
 
-/* Work off the pieces that the launches before left in the queue. */
+/* Join the pieces that earlier launches left in the queue. */
 static HjgStatus
 work_off(HjgCudaStream *stream, HjgCudaUnits *launch, int sink)
 {

@@ -2,8 +2,8 @@
  * lab_cuda_nop.c
  *	  Non-partitioned hash joins (cuda_nop.cu): "nop_chain" with lists, "nop_open" with open addressing.
  *
- * Duplicates are joined, unless they would make one walk so long that a kernel cannot end in time; the build
- * finds that out and says no.
+ * Duplicates are joined, unless they would make a walk so long that a kernel cannot end in time; the build
+ * notices that and refuses.
  */
 #include <stdlib.h>
 
@@ -135,7 +135,10 @@ chain_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 	return hjg_cuda_block_bytes(chain_table_bytes(shape->build_rows) + sizeof(hjg_u32));
 }
 
-/* Emptying; an insertion reads and writes the sector of a head; a search that finds its key once reads three. */
+/*
+ * Count the bytes: emptying; an insertion reads and writes the sector of a head; a search that finds its
+ * key at once reads three sectors.
+ */
 hjg_u64
 hjg_lab_traffic_nop_chain(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
@@ -190,7 +193,10 @@ open_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 	return hjg_cuda_block_bytes(open_table_bytes(shape->build_rows) + sizeof(hjg_u32));
 }
 
-/* Count the bytes: the steps of a search at this load mostly stay in one sector; wide keys are compared in their column. */
+/*
+ * Count the bytes: the steps of a search at this load mostly stay in one sector; wide keys are compared in
+ * their column.
+ */
 hjg_u64
 hjg_lab_traffic_nop_open(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {

@@ -67,7 +67,7 @@ hjg_lab_rows_free(HjgCudaStream *stream, HjgCudaRows *rows)
 
 /* ---- partitions ---- */
 
-/* Lay the entries of parted from sizes on; returns their bytes. */
+/* Lay out the entries of parted from sizes on; returns their bytes. */
 static size_t
 lay_numbers(HjgCudaParted *parted, int bits, HjgCudaPtr base)
 {

@@ -2,9 +2,9 @@
  * lab_cuda_sink.c
  *	  Output in pages of threads or chunks of blocks, and the closing of its holes (cuda_holes.cu).
  *
- * Pages are handed out one after the other, so the pairs lie densely but for what owners leave empty in
- * their last pages.  A result must have no holes: the last pairs are moved there.  The spill takes what
- * the holes push beyond the capacity.
+ * Pages are handed out consecutively, so the pairs are dense except for the places that owners leave empty
+ * in their last pages.  A result must have no holes, so the last pairs are moved there.  The spill takes
+ * the pairs that the holes push beyond the capacity.
  */
 #include <string.h>
 
@@ -73,7 +73,7 @@ hjg_lab_pages_begin(HjgCudaStream *stream, HjgCudaPutting putting, unsigned nblo
 		status = hjg_cuda_zero(stream, pages->numbers, 4 * sizeof(hjg_u64));
 	if (status == HJG_OK)
 		status = hjg_cuda_zero(stream, args->marks, args->sink.spill_pairs);
-	/* every owner has a page without room: the first pair asks for one */
+	/* every owner starts with a full page: the first pair asks for one */
 	return status == HJG_OK ? hjg_cuda_zero(stream, args->sink.open, args->nowners * sizeof(hjg_u64)) : status;
 }
 

@@ -2,8 +2,9 @@
  * lab_cuda_smj.c
  *	  Sort-merge join (cuda_sort.cu, cuda_merge_join.cu): "smj".
  *
- * The build side is sorted once, each probe side when it comes.  The pairs of each probe row are counted, summed
- * up and written where they belong, so the output needs no atomics and its size is known before a pair is written.
+ * The build side is sorted once, each probe side when it comes.  The pairs of each probe row are counted,
+ * summed and written to their places, so the output needs no atomics and its size is known before a pair
+ * is written.
  */
 #include <stdlib.h>
 
@@ -31,7 +32,7 @@ typedef struct SmjTable
 	HjgCudaRows build;			/* sorted */
 } SmjTable;
 
-/* What a probe has besides its sorted rows. */
+/* Buffers of a probe besides its sorted rows. */
 typedef struct Walk
 {
 	HjgCudaPtr	paths;
@@ -71,7 +72,10 @@ smj_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 	return building > probing ? building : probing;
 }
 
-/* Count the bytes: two walks over both sides; per probe row 4 bytes written and read, 8 written, scanned and read. */
+/*
+ * Count the bytes: two walks over both sides; for a probe row 4 bytes written and read, 8 written, scanned
+ * and read.
+ */
 hjg_u64
 hjg_lab_traffic_smj(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {

@@ -2,7 +2,8 @@
  * lab_cuda_sort.c
  *	  Merge sort of a side by its mixed keys (cuda_sort.cu).
  *
- * Tiles are sorted, then runs merged two by two until one is left, from one block of rows into another and back.
+ * Tiles are sorted, then runs are merged in pairs until one is left, alternating between two blocks of
+ * rows.
  */
 #include <string.h>
 

@@ -1,12 +1,13 @@
 /*
  * lab_cuda_strategies.c
- *	  The csr table as a resident join, and the joins of the literature, by number and name; and which resident join to try.
+ *	  The csr table as a resident join, and the joins of the literature, by number and name; and the
+ *	  choice of the resident join to try.
  *
- * Measured (lab_cuda_bench.c): a table that stays in the L2 cache, with the
- * keys that its tags stand for, beats partitioning when the probe side is eight times the build side or
- * more (2M x 64M rows of 4 bytes, H100: 56 against 49 Gtuples/s, and 84 with packed slots); out of
- * the cache it falls far behind (17, keys of 8 bytes).  Else one pass of partitions does, up to the build rows that fit the
- * tables of its partitions; then two passes.
+ * Measured (lab_cuda_bench.c): a table that stays in the L2 cache, with the keys of its tags, beats
+ * partitioning when the probe side is at least eight times the build side (2M x 64M rows of 4 bytes, H100:
+ * 56 against 49 Gtuples/s, and 84 with packed slots); out of the cache it falls far behind (17, keys of 8
+ * bytes).  Otherwise one pass of partitions is best, up to the build rows that fit the tables of its
+ * partitions; then two passes.
  */
 #include <string.h>
 

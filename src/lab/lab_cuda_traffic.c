@@ -1,11 +1,12 @@
 /*
  * lab_cuda_traffic.c
- *	  Bytes that a resident join reads and writes in device memory; benchmarks divide them by its time.
+ *	  Counts the bytes that a resident join reads and writes in device memory; benchmarks divide them by
+ *	  its time.
  */
 #include "device/hjg_cuda_parts.h"
 #include "lab/hjg_cuda_paper.h"
 
-/* Of the tables "table" and "packed": slots of a sector, and how full they are. */
+/* Of the tables "table" and "packed": slots of a sector, and their load. */
 #define TABLE_SLOTS 4
 #define PACKED_SLOTS 7
 #define LOAD_PERCENT 60
@@ -25,7 +26,7 @@ hjg_lab_table_probed(int key_width, hjg_u64 nrows)
 	return sectors_bytes(nrows, TABLE_SLOTS) + (key_width > HJG_KEY_WIDTH_4 ? nrows * (size_t) key_width : 0);
 }
 
-/* But for what the division into regions rounds up. */
+/* Ignores the rounding by the division into regions. */
 size_t
 hjg_lab_packed_probed(hjg_u64 nrows)
 {
@@ -57,7 +58,7 @@ traffic_packed(const HjgCudaDevice *device, const HjgCudaShape *shape)
 	return (3 * shape->build_rows + shape->probe_rows) * row_bytes + 2 * hjg_lab_packed_probed(shape->build_rows);
 }
 
-/* Counting reads keys; each pass reads and writes rows; the join reads rows. */
+/* Count the bytes: counting reads keys; each pass reads and writes rows; the join reads rows. */
 static hjg_u64
 traffic_radix(const HjgCudaDevice *device, const HjgCudaShape *shape, int npasses)
 {

@@ -6,36 +6,39 @@
  *		--list				print the names of the cases and return
  *		--case TEXT			only cases whose name contains TEXT
  *		--rows FACTOR		multiply all sizes, e.g. 0.01 for a quick run
- *		--strategy NAME		on the device; default: what suits the sizes
- *		--chunk ROWS		probe rows that go through at a time, default: by the build side
+ *		--strategy NAME		on the device; default: one that suits the sizes
+ *		--chunk ROWS		probe rows of a chunk, default: by the build side
  *		--reps N			timed repetitions, default 5; the median is printed
  *		--bits N, --set PART
- *							copro, spill: partitions as a power of two, and what part of the build side is on the
- *							device at a time (default: half and a partition)
+ *							copro, spill: partitions as a power of two, and the share of the build side that is on
+ *							the device at a time (default: half and a partition)
  *		--block ROWS, --stagers N
  *							copro: rows of a block, threads that partition
  *
- * What is timed, by the host's clock: from keys in pinned host memory to all pairs of row numbers (8 bytes a match)
- * in pinned host memory, warm; copying, building and probing the build side included.
+ * Timed, by the host's clock: from keys in pinned host memory to all pairs of row numbers (8 bytes a
+ * match) in pinned host memory, warm, including copying, building and probing the build side.
  *
- * sets are passes over the device. copro: partitioned: when all rows were in their blocks; floor: time that the
- * stagers take to copy as many bytes within pinned memory, which is what partitioning writes.
+ * sets are passes over the device.  copro: partitioned: time until all rows were in their blocks; floor:
+ * time of the stagers to copy as many bytes within pinned memory as partitioning writes.
  *
- * bus: the same copies with the same dependencies and no kernels, timed in turn with the joins; with spill, as many bytes
- * each way with no dependencies, which no join can beat; share: that time over the join's.  in, out: GB that went each
- * way.  First of all the machine's rates are measured: the bus each way and both ways at once, and the stagers.
- * Before the first and the last join the result is poisoned; after them each pair's keys are compared,
- * and number and sum of the pairs with what the keys were made of.
+ * bus: the same copies with the same dependencies and no kernels, alternating with the joins; with spill,
+ * as many bytes each way without dependencies, which no join can beat; share: that time relative to the
+ * join's.  in, out: GB each way.  First the machine's rates are measured: the bus each way and both ways
+ * at once, and the stagers.  Before the first and the last join the result is poisoned; after them each
+ * pair's keys are compared, and the number and sum of the pairs with those computed from the keys.
  *
  * Measured on an H100 (55 GB/s one way, 47 to 50 each way at once; 16 cores), the bus alone in brackets.
- * stream: 64M x 512M rows of 4-byte keys 87.5 ms (86.9), 2M x 512M 82.2 (82.0), 64M x 256M rows of 8-byte keys 54.7 (54.4).
- * On an H200 chunks of 4M instead of 8M rows take 108 ms, because the join of a chunk by partitions reads all build rows.
- * spill, half of the build side at a time: 256M x 256M rows of 4-byte keys, 4.3 GB each way, 94.6 ms (90.8) or 5.7 Gtuples/s;
- * with chunks of 16M rows 104, of 32M 100; with a table in device memory about 16 more.  A quarter at a time, 5.4 GB each way, 134
- * (112).  128M x 128M rows of 8-byte keys 76.4 (74.3).  16, 64 and 256 partitions differ by less than 1 %.
- * copro, the same: 155 to 161 ms with 16 partitions and blocks of 256K rows, 193 with 64 of 64K rows, which come in at 36 GB/s instead of
- * 48, 167 with 8 of 512K rows, which fill late; 15 threads take 97 to 125 ms of it to partition: it is their work that limits, not memory.
- * The threads of the pool are not bound to NUMA nodes: the hosts that were measured have one.
+ *	stream	64M x 512M rows of 4-byte keys 87.5 ms (86.9), 2M x 512M 82.2 (82.0), 64M x 256M rows of 8-byte
+ *			keys 54.7 (54.4). On an H200 chunks of 4M instead of 8M rows take 108 ms, because the join of a
+ *			chunk by partitions reads all build rows.
+ *	spill	half of the build side at a time: 256M x 256M rows of 4-byte keys, 4.3 GB each way, 94.6 ms (90.8)
+ *			or 5.7 Gtuples/s; with chunks of 16M rows 104, of 32M 100; with a table in device memory about 16
+ *			more. A quarter at a time, 5.4 GB each way, 134 (112). 128M x 128M rows of 8-byte keys 76.4 (74.3).
+ *			16, 64 and 256 partitions differ by less than 1 %.
+ *	copro	the same: 155 to 161 ms with 16 partitions and blocks of 256K rows, 193 with 64 of 64K rows, which
+ *			come in at 36 GB/s instead of 48, 167 with 8 of 512K rows, which fill late. 15 threads partition
+ *			for 97 to 125 ms of it: their work is the limit, not memory.
+ * The threads of the pool are not bound to NUMA nodes: the measured hosts have one.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -95,7 +98,7 @@ device_bytes(const HjgHostBench *bench, const HjgHostData *data)
 		data->system == HJG_HOST_SPILL ? hjg_lab_spill_bytes(device, &data->spill) : hjg_lab_stream_bytes(device, &data->join);
 }
 
-/* Print what a line says of joins in sets. */
+/* Print the figures of joins in sets. */
 static void
 print_sets(HjgHostBench *bench, const HjgHostData *data, HostTimes *times)
 {
@@ -201,7 +204,10 @@ open_bench(HjgHostBench *bench, HjgCudaDevice *device)
 	return status == HJG_OK ? hjg_host_measure_rates(bench) : status;
 }
 
-/* Read what follows --device and --host; false, with a message, for a bad option.  *list: print the cases. */
+/*
+ * Read the options behind --device and --host; false, with a message, for a bad option. *list: print the
+ * cases.
+ */
 static bool
 read_options(HjgHostBench *bench, int argc, char **argv, const char **text, bool *list)
 {

@@ -1,6 +1,6 @@
 /*
  * lab_host_bus.c
- *	  Benchmark of joins of sides in host memory: what the bus does alone, and with the copies of a join.
+ *	  Benchmark of joins of sides in host memory: rates of the bus alone, and of a join's copies.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 /* ---- the bus ---- */
 
-/* Measure the GB/s of copies of so many bytes each way at once. */
+/* Measure the GB/s of copies of in_bytes and out_bytes at once. */
 static HjgStatus
 measure_bus(HjgHostBench *bench, void *host_in, void *host_out, HjgCudaPtr in, HjgCudaPtr out, size_t in_bytes, size_t out_bytes,
 			double *gbs)
@@ -54,7 +54,7 @@ copy_piece(void *arg, int piece, int worker)
 	memcpy(copy->to + at, copy->from + at, HJG_SLAB_BYTES);
 }
 
-/* Measure the GB/s that the stagers copy within pinned memory. */
+/* Measure the GB/s of the stagers' copies within pinned memory. */
 static double
 measure_copy(HjgHostBench *bench, const void *from, void *to)
 {
@@ -116,7 +116,7 @@ stage_piece(void *arg, int piece, int worker)
 	(void) hjg_stage_rows(staging->stage, worker, staging->keys + row, STAGE_ROWS, row);
 }
 
-/* Measure what the stagers take to partition a row; small blocks, so that all of them have room. */
+/* Measure the stagers' time to partition a row; with small blocks, so that all of them fit. */
 static HjgStatus
 measure_stage(HjgHostBench *bench, hjg_u32 *keys, void *to)
 {
@@ -182,14 +182,14 @@ hjg_host_measure_rates(HjgHostBench *bench)
 
 /* ---- the copies of a join ---- */
 
-/* Count what goes in of a row: its key, and its number where rows were partitioned. */
+/* Count the bytes of a row that go in: its key, and its number if rows were partitioned. */
 static size_t
 row_bytes(const HjgHostData *data)
 {
 	return (size_t) data->c->width + (data->system != HJG_HOST_STREAM ? sizeof(hjg_u32) : 0);
 }
 
-/* Count, with SPILL, of the last join: all keys, and what was spilled. */
+/* Count the bytes that the last join copied in; with SPILL all keys, and the spilled rows. */
 size_t
 hjg_host_bytes_in(const HjgHostData *data)
 {
@@ -204,7 +204,7 @@ hjg_host_bytes_out(const HjgHostData *data)
 	return data->result.npairs * sizeof(HjgPair) + (data->system == HJG_HOST_SPILL ? data->spill.spilled_bytes : 0);
 }
 
-/* Copy rows in, by chunks, into two buffers in turn; with pairs behind each chunk out. */
+/* Copy rows in, by chunks, alternating between two buffers; with_pairs: with pairs out behind each chunk. */
 static HjgStatus
 replay_side(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers, const char *from, hjg_u64 nrows, bool with_pairs)
 {
@@ -237,7 +237,7 @@ least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Copy as many bytes each way as the join, with no dependencies: no order of copies is faster. */
+/* Copy as many bytes each way as the join, without dependencies: no order of copies is faster. */
 static HjgStatus
 replay_both(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers)
 {

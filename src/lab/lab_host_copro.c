@@ -1,15 +1,17 @@
 /*
  * lab_host_copro.c
- *	  Joins neither side of which stays on the device: partitioned by the host's threads, joined by sets.
+ *	  Joins of which neither side stays on the device: partitioned by the host's threads, joined by
+ *	  sets.
  *
- * Two threads besides the pool's.  The partitioner stages the build side, packs its partitions into
- * working sets, and stages the probe side; blocks of the first set go to the other thread as they
- * become full, all others wait in lists by partition.  The feeder, which is the caller's thread, runs the passes
+ * Two threads work besides the pool's.  The partitioner stages the build side, packs its partitions into
+ * working sets, and stages the probe side; full blocks of the first set go to the other thread, all others
+ * wait in lists by partition.  The feeder, which is the caller's thread, runs the passes
  * (lab_host_passes.c).
  *
- * What bounds it: keys and row numbers are written to pinned memory once (8 bytes a row of 4-byte keys; four and more threads
- * write 36 to 60 GB/s), and cross the bus once.  In practice the threads' work for each row is more, 3.5 ns, and nothing crosses
- * the bus before the build side is partitioned. Small blocks cost too: 256 KB come in at 36 GB/s, 1 MB at 48 (lab_host_bench.c).
+ * Bounds: keys and row numbers are written to pinned memory once (8 bytes a row of 4-byte keys; four and
+ * more threads write 36 to 60 GB/s), and cross the bus once.  In practice the threads' work for each row
+ * takes longer, 3.5 ns, and nothing crosses the bus before the build side is partitioned.  Small blocks
+ * cost too: 256 KB come in at 36 GB/s, 1 MB at 48 (lab_host_bench.c).
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,8 +19,8 @@
 
 #include "lab/hjg_cuda_host.h"
 
-#define PIECE_ROWS ((hjg_u64) 1 << 16)	/* that a thread of the pool stages at a time */
-#define WAIT_MS 2				/* between two looks at a cancellation */
+#define PIECE_ROWS ((hjg_u64) 1 << 16)	/* rows that a thread of the pool stages at a time */
+#define WAIT_MS 2				/* between two checks for cancellation */
 
 typedef struct Blocks
 {
@@ -51,7 +53,7 @@ typedef struct Copro
 
 	/* of the feeder */
 	HjgCudaPasses passes;
-	int			next_block;		/* of ready: not sent yet */
+	int			next_block;		/* first block of ready that is not sent */
 } Copro;
 
 /* ---- blocks ---- */
@@ -172,7 +174,7 @@ partition_main(void *arg)
 
 /* ---- the feeder ---- */
 
-/* Wait a little for a change; with the lock. */
+/* Wait briefly for a change; with the lock. */
 static HjgStatus
 wait_changed(Copro *copro)
 {
@@ -193,7 +195,7 @@ run_of(const HjgCudaCopro *spec, HjgStageBlock block)
 	};
 }
 
-/* Collect the blocks of a set, but for the first set's probe rows, which come from ready. */
+/* Collect the blocks of a set, except the first set's probe rows, which come from ready. */
 static HjgStatus
 collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 {
@@ -215,7 +217,7 @@ collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 	return good ? HJG_OK : HJG_ERR_MEMORY;
 }
 
-/* Add blocks that are ready to the runs that are sent next, as far as they fill a chunk, or all are ready. */
+/* Add ready blocks to the runs that are sent next, up to a chunk. */
 static HjgStatus
 take_ready(Copro *copro, bool may_wait, HjgCudaLoad *load)
 {
@@ -243,7 +245,10 @@ take_ready(Copro *copro, bool may_wait, HjgCudaLoad *load)
 	return good ? status : HJG_ERR_MEMORY;
 }
 
-/* Load the first set's probe rows come from ready, as long as rows are staged; a chunk waits until it is worth a join. */
+/*
+ * Load the first set's probe rows from ready while rows are staged; a chunk waits until it is worth a
+ * join.
+ */
 static HjgStatus
 load_blocks(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
@@ -253,7 +258,7 @@ load_blocks(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk
 	*load = HJG_CUDA_LOADED;
 	if (copro->passes.set == 0)
 		status = take_ready(copro, false, load);
-	/* while there is nothing to do */
+	/* use the idle time */
 	if (status == HJG_OK && *load == HJG_CUDA_NOT_YET)
 		status = hjg_lab_passes_send(&copro->passes, copro->spec->join.chunk_rows);
 	if (status == HJG_OK && *load == HJG_CUDA_NOT_YET && may_wait)

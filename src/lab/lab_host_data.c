@@ -48,7 +48,7 @@ hjg_host_unpin(void *ptr, size_t bytes)
 	munmap(ptr, bytes);
 }
 
-/* Registered memory; all threads touch it first, which the driver would do alone. */
+/* Allocate registered memory; all threads touch it first, since the driver would do that on one thread. */
 void *
 hjg_host_pinned(HjgHostBench *bench, size_t bytes)
 {
@@ -68,7 +68,7 @@ hjg_host_pinned(HjgHostBench *bench, size_t bytes)
 
 /* ---- inputs and the check ---- */
 
-/* Permutations other than those of hjg_hash.h. */
+/* Mix with other permutations than those of hjg_hash.h. */
 static hjg_u32
 key32(hjg_u32 id)
 {
@@ -177,7 +177,7 @@ hjg_host_data_free(HjgHostData *data)
 	free(data->result.batches);
 }
 
-/* Plan the system of the case, its chunks, and the memory that it needs for partitioned rows. */
+/* Plan the system of the case, its chunks, and its memory for partitioned rows. */
 static void
 plan_system(const HjgHostBench *bench, HjgHostData *data)
 {

@@ -2,13 +2,13 @@
  * lab_host_flow.c
  *	  Probe rows through the device: copied in, joined, their pairs copied out.
  *
- * Three kinds of streams work at the same time.  Chunks come in ahead of the join, into buffers in turn;
- * pairs leave from buffers in turn.  The host has to know how many pairs a chunk gave before it can
- * say where they go, so it waits for each join, not for the copies: while it does, the next chunks
- * come in and the pairs before go out.  With chunks of some million rows these waits (10 us) do not show.
+ * Three kinds of streams work at the same time.  Chunks come in ahead of the join, into alternating
+ * buffers; pairs leave from alternating buffers.  The host must know a chunk's number of pairs to place
+ * them, so it waits for each join, but not for the copies: meanwhile the next chunks come in and the
+ * previous pairs go out.  With chunks of some million rows these waits (10 us) do not matter.
  *
- * A join whose pairs do not fit the output is void; its rows are joined again, fewer at a time
- * (early stop and resume of paper 004, with the rate of the void join as the estimate).
+ * A join whose pairs do not fit the output is void; its rows are joined again, fewer at a time (early stop
+ * and resume of paper 004, with the rate of the void join as the estimate).
  */
 #include <string.h>
 
@@ -17,7 +17,10 @@
 
 #define LEAST_ROWS 4			/* keys of a piece start at multiples of 16 bytes */
 
-/* A chunk's join may read the whole build side: so many chunks of its size at most. */
+/*
+ * Limits chunks: a chunk's join may read the whole build side, so the build side has at most this many
+ * chunks' rows.
+ */
 #define BUILD_CHUNKS 8
 #define LEAST_CHUNK_ROWS (4u << 20)
 #define MOST_CHUNK_ROWS (32u << 20)
@@ -84,7 +87,7 @@ hjg_lab_flow_close(HjgCudaFlow *flow)
 	memset(flow, 0, sizeof(*flow));
 }
 
-/* Queue copies as long as there are buffers; wait for a chunk only if there is nothing else to do. */
+/* Queue copies while there are buffers; wait for a chunk only if there is nothing else to do. */
 static HjgStatus
 load_ahead(HjgCudaFlow *flow)
 {
@@ -119,7 +122,7 @@ hjg_lab_flow_begin(HjgCudaFlow *flow, int key_width, const HjgCudaSource *source
 	return load_ahead(flow);
 }
 
-/* Queue the join of rows [row, row + n) of a chunk; the number of their pairs goes to the header. */
+/* Queue the join of rows [row, row + n) of a chunk, which writes the number of their pairs to the header. */
 static HjgStatus
 queue_piece(HjgCudaFlow *flow, const HjgCudaChunk *chunk, hjg_u64 row, hjg_u64 n)
 {
@@ -158,7 +161,7 @@ send_pairs(HjgCudaFlow *flow, hjg_u64 first_row, hjg_u64 npairs)
 	return status;
 }
 
-/* Choose the rows of the next try after one that gave so many pairs, too many. */
+/* Choose the rows of the next try after a try with too many pairs. */
 static hjg_u64
 fewer_rows(const HjgCudaFlow *flow, hjg_u64 nrows, hjg_u64 npairs)
 {
@@ -204,7 +207,7 @@ join_chunk(HjgCudaFlow *flow, const HjgCudaChunk *chunk)
 	return status;
 }
 
-/* Take a chunk that has come in, what came after it is not waited for; the source may have something to do with it first. */
+/* Take a chunk that has come in, without waiting for later ones; the source may prepare it first. */
 static HjgStatus
 take_chunk(HjgCudaFlow *flow, int i)
 {

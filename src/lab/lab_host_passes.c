@@ -1,13 +1,13 @@
 /*
  * lab_host_passes.c
- *	  Sets of partitions in pinned host memory, joined one after the other: what joins of two sides that do not
- *	  fit the device have in common (lab_host_copro.c, lab_host_spill.c).
+ *	  Sets of partitions in pinned host memory, joined one after the other: the common part of joins of
+ *	  two sides that exceed the device (lab_host_copro.c, lab_host_spill.c).
  *
- * A pass is a build side that the device has room for, and a flow of probe rows.  There are two buffers of build rows: those of
- * the next pass come in while this one's are joined.
+ * A pass is a build side that fits the device, and a flow of probe rows.  There are two buffers of build
+ * rows: those of the next pass come in while this pass's are joined.
  *
  * A set of one partition that is too large is cut: each cut of its build rows meets all of its probe rows,
- * which is right where every match is a pair (mode ALL).
+ * which is right if every match is a pair (mode ALL).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ hjg_lab_runs_clear(HjgCudaRuns *runs)
 	runs->nrows = runs->next_row = 0;
 }
 
-/* Queue the copies of the next rows, behind those of the side, until that has `room` rows or there are no more. */
+/* Queue the copies of the next rows, behind those of the side, until it has `room` rows or none are left. */
 static HjgStatus
 send_runs(HjgCudaRuns *runs, HjgCudaStream *stream, int key_width, hjg_u64 room, HjgCudaSide *to)
 {
@@ -168,7 +168,7 @@ hjg_lab_passes_next(HjgCudaPasses *passes, bool *more)
 	passes->builds[passes->turn ^ 1].nrows = 0;
 	passes->set = passes->build_set;
 	hjg_lab_runs_clear(&passes->probe);
-	/* a pass without a join was waited for by nobody, and the pass after next comes into its buffer */
+	/* nothing has waited for a pass without a join, and the pass after next comes into its buffer */
 	status = hjg_cuda_follow(&passes->streams->in, &passes->streams->work);
 	return status == HJG_OK ? passes->collect(passes->arg, passes->set, false, &passes->probe) : status;
 }
@@ -182,7 +182,7 @@ hjg_lab_passes_load(HjgCudaPasses *passes, HjgCudaStream *stream, HjgCudaChunk *
 	chunk->nrows = side.nrows;
 	chunk->first_row = 0;
 	*load = side.nrows > 0 ? HJG_CUDA_LOADED : HJG_CUDA_NO_MORE;
-	/* behind the last chunk of a pass come the build rows of the next */
+	/* the next pass's build rows follow the last chunk of a pass */
 	return status == HJG_OK && side.nrows == 0 ? hjg_lab_passes_send(passes, passes->set_rows) : status;
 }
 

@@ -1,11 +1,12 @@
 /*
  * lab_host_rates.c
- *	  Which system joins sides neither of which stays on the device: predicted from rates that were measured.
+ *	  Chooses the system that joins sides of which neither stays on the device, from measured rates.
  *
- * Each phase takes as long as the slowest of what goes on in it at the same time; latencies and the filling of pipelines are left out.
- * On an H100's host (49 GB/s each way at once, 48 in blocks of 256K rows, 15 threads stage a row in 0.22 ns) 256M x 256M
- * rows of 4-byte keys, half of the build side at a time, are predicted to take 147 to 153 ms by copro and 87 to 91 by spill; they
- * take 155 to 161 and 95.  In blocks of 64K rows copro is predicted to take 173 ms and takes 193.
+ * Each phase takes as long as the slowest of its simultaneous activities; latencies and the filling of
+ * pipelines are ignored.  On an H100's host (49 GB/s each way at once, 48 in blocks of 256K rows, 15
+ * threads stage a row in 0.22 ns) 256M x 256M rows of 4-byte keys, half of the build side at a time, are
+ * predicted to take 147 to 153 ms by copro and 87 to 91 by spill; they take 155 to 161 and 95.  In blocks
+ * of 64K rows copro is predicted to take 173 ms and takes 193.
  */
 #include "lab/hjg_cuda_host.h"
 
@@ -15,14 +16,17 @@ larger(double a, double b)
 	return a > b ? a : b;
 }
 
-/* Compute the part of the build side that is on the device at a time. */
+/* Compute the share of the build side that is on the device at a time. */
 static double
 resident_part(const HjgCudaHostJoin *join, hjg_u64 set_rows)
 {
 	return set_rows < join->build.nrows ? (double) set_rows / (double) join->build.nrows : 1;
 }
 
-/* Predict the time: nothing crosses the bus before the build side is partitioned; all of it does then, the first set's while the probe side is. */
+/*
+ * Predict the time: nothing crosses the bus before the build side is partitioned; the first set crosses
+ * while the probe side is partitioned, the rest after it.
+ */
 double
 hjg_lab_copro_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows)
 {
@@ -34,7 +38,10 @@ hjg_lab_copro_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64
 	return nbuild * rates->stage_ns + larger(nprobe * rates->stage_ns + rest, (nbuild + nprobe) * row_bytes / rates->block_gbs);
 }
 
-/* Predict the time: the build side; the probe side, with the next set's build rows; what was spilled of the probe side. */
+/*
+ * Predict the time: the build side; the probe side, with the next set's build rows; the spilled rows of
+ * the probe side.
+ */
 double
 hjg_lab_spill_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows)
 {

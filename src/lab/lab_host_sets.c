@@ -2,10 +2,10 @@
  * lab_host_sets.c
  *	  Packing partitions into working sets of the device (paper 003, section IV D).
  *
- * The first set is the one whose rows go to the device while the host still partitions, so it is as full
- * as can be: a knapsack over sizes in units of a part of the capacity.  The others are
- * filled greedily, the largest partition first into the first set that has room.  A partition larger
- * than the capacity is a set of its own, which who joins has to cut.
+ * The first set's rows go to the device while the host still partitions, so it is as full as possible: a
+ * knapsack over sizes in units of a fraction of the capacity.  The other sets are filled greedily, the
+ * largest partition first into the first set with room.  A partition larger than the capacity is a
+ * separate set, which the join has to cut.
  */
 #include <string.h>
 
@@ -23,12 +23,12 @@ units_of(hjg_u64 rows, hjg_u64 capacity)
 	return units > 0 ? units : 1;
 }
 
-/* Choose the first set: of the sums that the knapsack reaches, in units, the one of most rows. */
+/* Choose the first set: of the sums that the knapsack reaches, in units, the one with most rows. */
 static void
 fill_first(const hjg_u64 *rows, int nparts, hjg_u64 capacity, HjgCudaSets *sets)
 {
 	hjg_u64		sums[MOST_UNITS + 1];	/* rows */
-	int			last[MOST_UNITS + 1];	/* the partition by which it was reached */
+	int			last[MOST_UNITS + 1];	/* the partition by which the sum was reached */
 	int			best = 0;
 
 	for (int u = 0; u <= MOST_UNITS; u++)

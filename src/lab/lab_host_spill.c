@@ -1,32 +1,37 @@
 /*
  * lab_host_spill.c
- *	  Joins neither side of which stays on the device: partitioned by the device, which sends back what it has no room for.
+ *	  Joins of which neither side stays on the device: partitioned by the device, which sends back the
+ *	  rows that it has no room for.
  *
- * The host does nothing with rows. The build side comes in as it is, a chunk at a time, and each chunk is ordered by
- * partition (lab_host_split.c). Rows of the first set's partitions stay; all others go back to pinned memory with
- * their row numbers ("spilled"), while the next chunk comes in: the bus carries both ways at once. Then the probe side
- * comes in the same way; rows of the first set's partitions are joined at once, the others are spilled. What was spilled is
- * joined by passes (lab_host_passes.c); their first build rows come in among the probe chunks, since by then more
- * goes out than comes in.
+ * The host does nothing with rows.  The build side comes in unchanged, a chunk at a time, and each chunk
+ * is ordered by partition (lab_host_split.c).  Rows of the first set's partitions stay; all others go back
+ * to pinned memory with their row numbers ("spilled"), while the next chunk comes in: the bus works both
+ * ways at once.  Then the probe side comes in the same way; rows of the first set's partitions are joined
+ * at once, the others are spilled.  Passes join the spilled rows (lab_host_passes.c); their first build
+ * rows come in among the probe chunks, since by then more goes out than comes in.
  *
- * Which partitions stay (lab_host_spill_rows.c) is decided when the first chunk was counted, as if the others were like it,
- * with a small margin (the fullest set: lab_host_sets.c). Where they are not, because equal keys came later, partitions are
- * evicted: the rows that stayed are split again. So any data is joined, and no row is spilled twice. The other sets are packed
- * when all build rows were counted.
+ * The partitions that stay are chosen after the first chunk was counted, assuming that the others are like
+ * it, with a small margin (lab_host_spill_rows.c; the fullest set: lab_host_sets.c).  If they are not,
+ * because equal keys came later, partitions are evicted: the rows that stayed are split again.  So any
+ * data is joined, and no row is spilled twice.  The other sets are packed after all build rows were
+ * counted.
  *
- * What bounds it is the bus. With f the part of the build side that stays, w the width of a key and one match a row:
- *		in	(R + S) (w + (1 - f) (w + 4)), keys first and then what was spilled
+ * The bus is the limit.  With f the share of the build side that stays, w the width of a key and one match
+ * a row:
+ *		in	(R + S) (w + (1 - f) (w + 4)), first keys and then spilled rows
  *		out	(R + S) (1 - f) (w + 4) + 8 S
- * R = S = 2^28 rows of 4-byte keys, f = 0.5: 4.3 GB each way, 91 ms at the 47 GB/s of an H100's bus; measured 94.6 ms (5.7 Gtuples/s).
- * What is lost: the bus carries one way only while the first chunk comes in and while the last pairs of a set go out.
+ * R = S = 2^28 rows of 4-byte keys, f = 0.5: 4.3 GB each way, 91 ms at the 47 GB/s of an H100's bus;
+ * measured 94.6 ms (5.7 Gtuples/s).  The loss: the bus works one way only while the first chunk comes in
+ * and while the last pairs of a set go out.
  */
 #include <stdlib.h>
 
 #include "lab/hjg_cuda_spill.h"
 
 /*
- * Chunks of the probe side are as large as the join says, since each of their joins reads a whole set; the others are parts of
- * that, since while the first comes in and the last goes out the bus carries one way only.
+ * Chunks of the probe side are as large as the join says, since each of their joins reads a whole set.
+ * Other chunks are parts of that, because the bus works one way only while the first comes in and the last
+ * goes out.
  */
 #define BUILD_PART 4
 #define SPILLED_PART 2
@@ -34,17 +39,17 @@
 #define LEAST_CHUNK_ROWS (4u << 20)
 #define MOST_CHUNK_ROWS (48u << 20)
 
-/* Before the next set's build rows come in, so many chunks do, and those that were spilled last go out. */
+/* Chunks that come in before the next set's build rows, while the last spilled rows go out. */
 #define PROBE_AHEAD (HJG_CUDA_FLOW_INS - 1)
 
-/* Find a part of a chunk, whose keys end at a multiple of 16 bytes. */
+/* Compute the rows of a part of a chunk; its keys end at a multiple of 16 bytes. */
 static hjg_u64
 part_of(const HjgCudaSpill *spec, hjg_u64 part)
 {
 	return (spec->join.chunk_rows / part + 3) / 4 * 4;
 }
 
-/* ---- sides that come in ---- */
+/* ---- incoming sides ---- */
 
 static HjgStatus
 load_keys(HjgCudaSpilling *spill, const HjgCudaHostSide *side, hjg_u64 most, HjgCudaStream *stream, HjgCudaChunk *chunk,
@@ -68,7 +73,7 @@ load_build(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk,
 	return load_keys(spill, &spill->spec->join.build, part_of(spill->spec, BUILD_PART), stream, chunk, load);
 }
 
-/* Build rows of the next set come in by and by. */
+/* Load probe rows, and build rows of the next set in between. */
 static HjgStatus
 load_probe(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
@@ -125,7 +130,7 @@ prepare_probe(void *arg, HjgCudaChunk *chunk)
 	return status;
 }
 
-/* ---- what comes back ---- */
+/* ---- spilled rows ---- */
 
 static HjgStatus
 collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
@@ -161,7 +166,10 @@ load_spilled(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chun
 
 /* ---- all of it ---- */
 
-/* Choose the rows: a chunk's join reads the build rows of its set, and a part of the chunk's rows only are of that. */
+/*
+ * Choose the rows: a chunk's join reads the build rows of its set, but only a part of the chunk's rows
+ * belong to it.
+ */
 hjg_u64
 hjg_lab_spill_chunk_rows(hjg_u64 build_rows)
 {

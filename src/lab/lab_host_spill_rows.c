@@ -1,16 +1,18 @@
 /*
  * lab_host_spill_rows.c
- *	  Which partitions of a join stay on the device, which rows leave it, and where they go.
+ *	  Chooses the partitions of a join that stay on the device, and the places of the rows that leave
+ *	  it.
  *
- * Decided when the first chunk of the build side was counted, as if the others were like it; lab_host_spill.c says
- * what becomes of it.
+ * The choice is made after the first chunk of the build side was counted, assuming that the others are
+ * like it; see lab_host_spill.c.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "lab/hjg_cuda_spill.h"
 
-#define MARGIN 1024				/* part of a set that is left free for what the first chunk does not show */
+#define MARGIN 1024				/* divisor of the part of a set that is left free for differences from the
+								 * first chunk */
 
 /* ---- what leaves ---- */
 
@@ -78,7 +80,7 @@ hjg_lab_spill_keep(HjgCudaSpilling *spill, hjg_u64 at, hjg_u64 nstay)
 
 /* ---- what stays ---- */
 
-/* Build rows of a partition when all came in, if those to come are like those that were seen. */
+/* Estimate the build rows of a partition in the end, if later rows are like those counted. */
 static hjg_u64
 expected_rows(const HjgCudaSpilling *spill, int p)
 {
@@ -102,7 +104,7 @@ choose_first(HjgCudaSpilling *spill)
 		spill->behind[p] = sets.set_of[p] != 0;
 }
 
-/* Choose the smallest partition that stays whose rows are as many as too many, or else the largest. */
+/* Choose the smallest staying partition with at least too_many rows, or else the largest. */
 static int
 choose_victim(const HjgCudaSpilling *spill, hjg_u64 too_many)
 {
@@ -119,7 +121,7 @@ choose_victim(const HjgCudaSpilling *spill, hjg_u64 too_many)
 	return victim;
 }
 
-/* Split the rows that stayed again, by what is `behind` now. */
+/* Split the rows that stayed again, by the current `behind`. */
 static HjgStatus
 evict_rows(HjgCudaSpilling *spill)
 {
@@ -171,7 +173,7 @@ hjg_lab_spill_make_room(HjgCudaSpilling *spill, const hjg_u64 *counts)
 	}
 	if (nrows <= set_rows)
 		return HJG_OK;
-	/* what was seen is never less than what has to have room */
+	/* the counted rows are never fewer than those that need room */
 	while (expected > set_rows)
 	{
 		const int	victim = choose_victim(spill, expected - set_rows);
@@ -190,7 +192,7 @@ hjg_lab_spill_pack(HjgCudaSpilling *spill)
 {
 	hjg_u64		rows[HJG_CUDA_MOST_PARTS];
 	HjgCudaSets sets;
-	int			other = -1;		/* the set of a partition that has rows and was spilled */
+	int			other = -1;		/* the set of a spilled partition with rows */
 
 	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 		rows[p] = spill->behind[p] ? spill->seen[p] : 0;
@@ -204,7 +206,7 @@ hjg_lab_spill_pack(HjgCudaSpilling *spill)
 	spill->passes.nsets = other < 0 ? 1 : sets.nsets + 1;
 	if (spill->passes.builds[0].nrows > 0)
 		return;
-	/* nothing stayed, so there is no join for rows that have no match there: another set's will do */
+	/* nothing stayed, so no join would process rows without a match there: put them into another set */
 	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 		if (!spill->behind[p])
 		{

@@ -1,8 +1,10 @@
 /*
  * lab_host_split.c
- *	  Rows on the device ordered by partition (cuda_split.cu): a chunk at a time, into buffers in turn.
+ *	  Rows on the device ordered by partition (cuda_split.cu): a chunk at a time, into alternating
+ *	  buffers.
  *
- * Counting is waited for: who splits decides by the counts what stays on the device, and says where each partition begins.
+ * Counting is waited for: from the counts the caller decides which partitions stay on the device, and
+ * where each begins.
  */
 #include <string.h>
 

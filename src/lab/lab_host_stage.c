@@ -2,10 +2,10 @@
  * lab_host_stage.c
  *	  Radix partitioning of rows into blocks, in one pass: hjg_stage.h.
  *
- * Each worker gathers rows in one group a partition, whole cache lines of keys and of row numbers, and writes a
- * full group past the caches into the block that it fills for the partition: a line is not read before it is
- * written, and what another worker does does not matter.  The digits of some hundred rows are computed
- * beforehand, in vectors.
+ * Each worker collects rows in one group a partition, whole cache lines of keys and of row numbers, and
+ * writes a full group past the caches into its block for the partition: a line is not read before it is
+ * written, and workers are independent.  The digits of some hundred rows are computed beforehand, in
+ * vectors.
  */
 #include <stdlib.h>
 
@@ -132,7 +132,7 @@ static void
 close_block(HjgStage *stage, Place *place, int part)
 {
 #if defined(__x86_64__)
-	/* streaming stores are visible to nobody before */
+	/* makes the streaming stores visible to others */
 	_mm_sfence();
 #endif
 	stage->take(stage->arg, part, (HjgStageBlock) {place->block, place->filled});
@@ -150,7 +150,7 @@ stream_bytes(void *dst, const void *src, int bytes)
 #endif
 }
 
-/* The group of the partition is full: write it.  False when there is no block for it. */
+/* Write the full group of the partition.  False when there is no block for it. */
 HJG_ALWAYS_INLINE bool
 flush_group(int width, HjgStage *stage, Place *place, const hjg_u8 *group, int part)
 {
@@ -172,7 +172,7 @@ find_digits(int width, const hjg_u8 *keys, hjg_u32 n, hjg_u32 mask, hjg_u32 *dig
 		digits[i] = (hjg_u32) hjg_mix_key(width, keys + (size_t) i * (size_t) width).high & mask;
 }
 
-/* Run the same loop for the instruction sets whose vectors can multiply. */
+/* Compile the same loop for the instruction sets whose vectors can multiply. */
 static void
 find_digits_base(int width, const hjg_u8 *keys, hjg_u32 n, hjg_u32 mask, hjg_u32 *digits)
 {

@@ -1,10 +1,10 @@
 /*
  * lab_host_stream.c
- *	  A build side that stays on the device, a probe side that goes through it.
+ *	  A build side that stays on the device, and a probe side that passes through it.
  *
- * The bytes on the bus are keys in and pairs of row numbers out, 8 bytes a match: row numbers of the probe
- * side need not go in, since a chunk's rows are numbered by their places.  The first chunks come in
- * while the table is built.
+ * Keys go in over the bus, and pairs of row numbers come out, 8 bytes a match: row numbers of the probe
+ * side need not go in, since a chunk's rows are numbered by position.  The first chunks come in while the
+ * table is built.
  */
 #include "lab/hjg_cuda_host.h"
 

@@ -1,6 +1,6 @@
 /*
  * lab_main.c
- *	  The program hjoin_gpu_lab: which benchmark, and of which device.
+ *	  The program hjoin_gpu_lab: chooses the benchmark and its device.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ usage(void)
 		   "  --help          show this help\n");
 }
 
-/* False, with a message, when text is none. */
+/* Read a number; false, with a message, when text has none. */
 static bool
 read_number(const char *text, int *value)
 {
@@ -62,7 +62,8 @@ main(int argc, char **argv)
 	static const struct option options[] = {
 		{"device-memory", required_argument, NULL, 'm'},
 		{"help", no_argument, NULL, 'h'},
-		{"probe-opencl", no_argument, NULL, 'p'},	/* as the OpenCL driver starts its own program (device_opencl_probe.c) */
+		{"probe-opencl", no_argument, NULL, 'p'},	/* the OpenCL driver starts its own program with it
+													 * (device_opencl_probe.c) */
 		{"threads", required_argument, NULL, 't'},
 		{NULL, 0, NULL, 0}
 	};
@@ -72,7 +73,7 @@ main(int argc, char **argv)
 	int			option;
 	const char *device;
 
-	/* up to the device; options behind it are the benchmark's */
+	/* up to the device; the options behind it are the benchmark's */
 	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1)
 	{
 		bool		good = true;
