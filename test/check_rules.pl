@@ -1,6 +1,5 @@
 #!/usr/bin/perl
-# check_rules.pl: rules of the house that a machine can keep; prints TAP.
-# Run from the top of the tree.
+# check_rules.pl: checks the project's rules that a program can check; prints TAP.  Run from the top of the tree.
 use strict;
 use warnings;
 use Cwd;
@@ -63,7 +62,7 @@ foreach my $file (@sources)
 	$includes{$file} = \@inc;
 }
 
-# --- names, arrows between rooms ---------------------------------------------
+# --- names, dependencies of rooms ---------------------------------------------
 my @bad = grep { !m{/hjg_[a-z0-9_]+\.h$} } grep { /\.h$/ } @sources;
 ok(!@bad, 'every header is called hjg_*.h', @bad);
 
@@ -87,7 +86,7 @@ foreach my $file (@sources)
 ok(!@bad, 'rooms include only the rooms that they may', @bad);
 
 # --- names: each means one thing -------------------------------------------------
-# types, functions that other files see, and constants of headers, by the files that define them
+# types, functions visible to other files, and constants of headers, by the files that define them
 my (%types, %functions, %constants, %rooms);
 my (@system_calls, $nstatics);
 my $system_call = qr/accept|access|bind|close|connect|dup|exit|fork|kill|link|listen|mount|open|pause|pipe|poll|read|recv|remove|rename|select|send|shutdown|signal|sleep|sync|unlink|wait|write/;
@@ -104,7 +103,7 @@ foreach my $file (@sources)
 	$here{$1}++ while $text =~ /^\s*typedef\s+[^;{}]*?\(\s*\*\s*(\w+)\s*\)/mg;
 	push @{ $types{$_} }, $file foreach keys %here;
 	%here = ();
-	# the type stands on a line of its own
+	# the type is on its own line
 	while ($text =~ /^([A-Za-z][^;{}()#]*)\n(\w+)\([^;{}]*\)\n\{/mg)
 	{
 		my ($type, $name) = ($1, $2);
@@ -117,7 +116,7 @@ foreach my $file (@sources)
 	push @{ $functions{$_} }, $file foreach keys %here;
 	next unless $file =~ /\.h$/;
 	%here = ();
-	# what a list of rows is expanded with is defined wherever that is done
+	# a macro that expands a list of rows is defined at each use
 	$here{$1}++ while $text =~ /^#\s*define\s+(HJG_\w+)/mg;
 	while ($text =~ /\benum(?:\s+\w+)?\s*\{(.*?)\}/sg)
 	{
@@ -137,13 +136,13 @@ foreach my $kind ([ 'type', \%types ], [ 'function', \%functions ], [ 'constant'
 push @system_calls, 'no static function found' unless $nstatics;
 ok(!@system_calls, 'no static function has the name of a system call', @system_calls);
 
-# what lies in shared memory has its functions with it, whoever works with it
+# functions on shared memory structures belong to the structures, in any room
 delete $_->{layout} foreach values %rooms;
 @bad = map { "$_: " . join(' ', sort keys %{ $rooms{$_} }) } grep { keys %{ $rooms{$_} } > 1 } sort keys %rooms;
 ok(!@bad, 'the first word of a function belongs to one room', @bad);
 
 # --- structs ---------------------------------------------------------------------
-# one of many fields says above it why it is one: 'One struct, because ...'
+# the comment above a struct of many fields tells why it is one: 'One struct, because ...'
 @bad = ();
 my $nstructs = 0;
 foreach my $file (@sources, glob('kernels/*.h kernels/lab/*.h'))
@@ -166,7 +165,7 @@ push @bad, 'no struct found' unless $nstructs;
 ok(!@bad, 'no struct has more than 25 fields without a reason that it states', @bad);
 
 # --- circles ---------------------------------------------------------------------
-# a file uses another one of its room where it names what that one defines: functions, and variables that others see
+# a file depends on another one of its room if it names a function or a variable that the other defines
 my %defined;	# name => file
 foreach my $file (grep { /\.c$/ } @sources)
 {
@@ -187,7 +186,7 @@ foreach my $file (grep { m{^src/[a-z]+/.*\.c$} } @sources)
 		$uses{$file}{$other} //= $name if defined $other and $other ne $file and $other =~ m{^src/$room/};
 	}
 }
-# what is used by nobody who is left, or uses nobody who is left, is in no circle
+# drop files that use none of the remaining files, or are used by none: they are in no circle
 my $before;
 do
 {
@@ -229,7 +228,7 @@ foreach my $room (@pure)
 @bad = ();
 foreach my $file (@sources)
 {
-	# a block is a run of #include lines of one kind without a blank line
+	# a block is a run of #include lines of one kind without blank lines
 	my ($prev_line, $prev_kind, $prev) = (-1, '', '');
 	foreach my $inc (@{ $includes{$file} })
 	{

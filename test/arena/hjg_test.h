@@ -1,6 +1,6 @@
 /*
  * hjg_test.h
- *	  What the unit tests of the arena share: claims, counted and printed as TAP.
+ *	  Helpers of the arena's unit tests: claims, counted and printed as TAP.
  */
 #ifndef HJG_TEST_H
 #define HJG_TEST_H
@@ -36,7 +36,7 @@ test_arena(hjg_u32 nslabs)
 	HjgArena	arena;
 	const char *step;
 
-	/* a little more, for what lies in front of the slabs */
+	/* a little more, for the memory in front of the slabs */
 	if (hjg_arena_create(&arena, (size_t) (nslabs + 4) * HJG_SLAB_BYTES, &step) != 0)
 	{
 		printf("Bail out! %s failed\n", step);

@@ -1,7 +1,6 @@
 /*
  * test_attach.c
- *	  The device process maps an arena only if every number in its head fits, and one half
- *	  for reading only.
+ *	  The device process maps an arena only if every number in its head fits, and one half read-only.
  */
 #define _GNU_SOURCE
 
@@ -14,9 +13,9 @@
 #include "hjg_test.h"
 
 static HjgArena arena;
-static int	readonly;			/* the server half, as the device process has it */
+static int	readonly;			/* the server half, as the device process maps it */
 
-/* Is a mapping refused while a field holds a wrong value? */
+/* True if mapping is refused while a field holds a wrong value. */
 static bool
 refused(void *field, size_t size, hjg_u64 value)
 {
@@ -34,7 +33,7 @@ refused(void *field, size_t size, hjg_u64 value)
 	return error == EINVAL && other.server_base == NULL;
 }
 
-/* What becomes of a process that writes to the arena as the device process has it mapped. */
+/* Places of the arena to which a process with the device process's mapping writes. */
 typedef enum Place
 {
 	CONTROL, JOBS, TABLE, INPUTS, DEVICE_HALF
@@ -54,7 +53,7 @@ signal_of_write(Place place)
 		const char *step;
 		const void *at;
 
-		/* no report of a sanitizer's */
+		/* keeps sanitizers from reporting */
 		signal(SIGSEGV, SIG_DFL);
 		if (hjg_view_attach(&view, readonly, arena.device_fd, &step) != 0)
 			_exit(1);

@@ -1,6 +1,6 @@
 /*
  * test_check.c
- *	  What a device process wrote is refused in whatever place it is wrong.
+ *	  Any wrong word from a device process is refused.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ static HjgPair *pages[NPAGES] = {pages_memory[0], pages_memory[1], pages_memory[
 static HjgExpected expected;
 static HjgReported reported;
 
-/* A sound round of 600 pairs over probe rows 100 up to 700. */
+/* Make a sound round of 600 pairs over probe rows 100 to 699. */
 static void
 make_sound(HjgMatchMode mode)
 {
@@ -31,7 +31,7 @@ make_sound(HjgMatchMode mode)
 			(HjgPair) {100 + i, mode == HJG_MATCH_ANTI ? HJG_NO_ROW : i % NBUILD};
 }
 
-/* With a copy the verdict is the same. */
+/* Check a round without a copy and with one; the verdict must be the same. */
 static HjgCheck
 check(void)
 {
@@ -42,7 +42,7 @@ check(void)
 	return hjg_check_round(&expected, &reported, &copy) == verdict ? verdict : (HjgCheck) -1;
 }
 
-/* The checksum of what is there now: so that it is not what fails. */
+/* Update the checksum to the current pairs, so that it is not what fails. */
 static void
 sum_up(void)
 {
@@ -63,7 +63,7 @@ typedef struct Case
 	HjgCheck	verdict;
 	hjg_u64		npairs;
 	HjgCursor	cursor;
-	int			pair;			/* -1: none is changed */
+	int			pair;			/* -1: no pair is changed */
 	HjgPair		value;
 } Case;
 
@@ -156,7 +156,10 @@ test_rounds(void)
 static HjgPair *locked_page;
 static size_t locked_bytes;
 
-/* The check has come to the locked page: change what it has behind it, and let it go on. */
+/*
+ * Change the page that was already checked, when the check reaches the locked page, and let the check go
+ * on.
+ */
 static void
 change_first_page(int number)
 {
@@ -278,7 +281,7 @@ test_chains(void)
 	hjg_arena_detach(&arena);
 }
 
-/* A text that never ends, in front of memory that may not be read. */
+/* Test a text that never ends, in front of memory that may not be read. */
 static void
 test_texts(void)
 {

@@ -94,7 +94,7 @@ test_rings(void)
 	test_claim(!hjg_doorbell_pending(&arena.view), "a job out of range is not marked");
 }
 
-/* The words that save system calls hold nonsense, and the mark is lost. */
+/* Test a ring when the words that save system calls hold nonsense and the mark is lost. */
 static void
 test_lost_ring(void)
 {

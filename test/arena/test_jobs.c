@@ -28,8 +28,8 @@ never_alive(hjg_u32 pid, void *arg)
 }
 
 /*
- * A participant that submits one more round just before it is gone, and a device process that
- * claims the round at once; arg is the job.
+ * Play a participant that submits one more round just before it ends, and a device process that claims the
+ * round at once; arg is the job.
  */
 static bool
 leaves_a_round(hjg_u32 pid, void *arg)
@@ -44,7 +44,7 @@ leaves_a_round(hjg_u32 pid, void *arg)
 	return false;
 }
 
-/* A job with one slab, its build queued. */
+/* Make a job with one slab and its build queued. */
 static HjgJobSlot *
 queued_job(hjg_u32 *job_ix, hjg_u32 *generation)
 {
@@ -151,7 +151,7 @@ test_sweep(void)
 	hjg_arena_detach(&arena);
 }
 
-/* The owner of a job that others use goes first. */
+/* Test an owner that leaves a job which others use. */
 static void
 test_shared(void)
 {
@@ -223,8 +223,8 @@ test_limits(void)
 }
 
 /*
- * A supervisor that returns each job of slot 0 in the moment when it is abandoned; arg counts the
- * jobs that were not cancelled by then, and whose flag the slot's next job would have found.
+ * Play a supervisor that returns each job of slot 0 at the moment when it is abandoned; arg counts the
+ * jobs that were not cancelled by then, whose flag the slot's next job would have found.
  */
 static void *
 returns_at_once(void *arg)
@@ -269,7 +269,7 @@ test_cancel(void)
 	hjg_arena_detach(&arena);
 }
 
-/* Clients and a device side and a sweeper at the same time. */
+/* Clients, a device side and a sweeper at the same time. */
 static bool stop_device;
 
 static void *
@@ -360,7 +360,7 @@ test_contention(void)
 	hjg_arena_detach(&arena);
 }
 
-/* ---- a device process that has gone wild: any words stand in the device half ---- */
+/* ---- a wild device process: any words in the device half ---- */
 
 static bool
 distrusted(void)
@@ -382,7 +382,7 @@ test_nonsense(void)
 	arena = test_arena(16);
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 	{
-		/* generation 0 is a slot's first one */
+		/* generation 0 is a slot's first */
 		const hjg_u64 word = words[i] == 0 ? HJG_WORD(0xFFFFFFFF, HJG_OP_FREE) : words[i];
 
 		arena.control->distrusted = 0;

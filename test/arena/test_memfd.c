@@ -1,6 +1,6 @@
 /*
  * test_memfd.c
- *	  The memory of the arena is no program, where the kernel knows that distinction, and is in no core dump.
+ *	  The memory of the arena cannot be executed, if the kernel supports that, and is in no core dump.
  */
 #define _GNU_SOURCE
 
@@ -14,7 +14,7 @@
 #endif
 #define SEAL_EXEC 0x0020
 
-/* Is "dd" among the flags of the mapping that begins at the address? */
+/* True unless "dd" is among the flags of the mapping that begins at the address. */
 static bool
 is_dumped(const void *address)
 {

@@ -1,6 +1,6 @@
 /*
  * test_payload.c
- *	  Payload columns: where they lie in slabs, and that what a device process wrote of them is checked.
+ *	  Payload columns: their places in slabs, and the check of columns that a device process wrote.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static const HjgPayloadBytes some[] = {
 };
 #define NSOME ((int) (sizeof(some) / sizeof(some[0])))
 
-/* ---- where they lie ---- */
+/* ---- places ---- */
 
 static void
 test_places(void)
@@ -90,7 +90,7 @@ word_at(int page, HjgSideId side, hjg_u32 i)
 	return (hjg_u32 *) ((char *) pages[page] + hjg_page_payload_off(expected.payload, side)) + i;
 }
 
-/* A sound round that fills a page and a part of the next. */
+/* Make a sound round that fills a page and a part of the next. */
 static void
 make_sound(void)
 {
@@ -122,7 +122,7 @@ make_sound(void)
 	}
 }
 
-/* With a copy the verdict is the same. */
+/* Check a round without a copy and with one; the verdict must be the same. */
 static HjgCheck
 check(const HjgRoundCopy *copy)
 {

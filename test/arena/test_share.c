@@ -1,6 +1,7 @@
 /*
  * test_share.c
- *	  Shares of the arena: sums, limits, and the order of waiting; several processes at a time, and some that are gone.
+ *	  Shares of the arena: sums, limits, and the order of waiting; several processes at a time, and dead
+ *	  ones.
  */
 #include <pthread.h>
 
@@ -157,7 +158,7 @@ test_order(void)
 	test_claim(queue(9000, 1, 10, 401 * MS, 450 * MS) >= 0, "places of the dead are used again");
 }
 
-/* ---------- several at a time: one thing that they take in turn ---------- */
+/* ---------- several processes that take one thing in turn ---------- */
 
 static hjg_u64	nserved;
 
@@ -169,7 +170,10 @@ compete(void *arg)
 	for (int i = 0; i < NROUNDS; i++)
 	{
 		const hjg_u64 now = hjg_now_ns();
-		/* roles are served in turn of what they hold: on a busy machine one of them waits for all rounds of the others */
+		/*
+		 * roles are served by their holdings: on a busy machine one role waits for all rounds of the
+		 * others
+		 */
 		const hjg_u64 until = now + 300000 * MS;
 		int			place = queue(pid, pid % 3, 0, now, until);
 

@@ -1,6 +1,7 @@
 /*
  * test_size.c
- *	  The size of the arena where nobody says: by the machine's memory and by limits of control groups, in trees of files.
+ *	  The default size of the arena: by the machine's memory and by limits of control groups, in trees
+ *	  of files.
  */
 #include <limits.h>
 #include <sys/stat.h>
@@ -13,7 +14,7 @@
 static char tree[64];
 static int	ntrees;
 
-/* Make a file of the present tree, with the directories that lead to it. */
+/* Write a file of the current tree, with its directories. */
 static void
 put(const char *file, const char *text)
 {
@@ -32,7 +33,7 @@ put(const char *file, const char *text)
 		test_claim(false, path);
 }
 
-/* Begin another tree: a machine of so much memory. */
+/* Begin another tree: a machine with this memory. */
 static void
 machine(const char *memory)
 {

@@ -1,6 +1,7 @@
 /*
  * test_slabs.c
- *	  Free slabs under contention, zeroing, trimming, the limit of both uses, and a system without memory.
+ *	  Free slabs under contention, zeroing, trimming, the limit of both uses, and a system without
+ *	  memory.
  */
 #define _GNU_SOURCE
 
@@ -21,9 +22,9 @@
 static HjgArena arena;
 static hjg_u32 nconflicts;
 static bool stop_trimming;
-static int	refusal;			/* what the system answers to who wants memory; 0: it gives it */
+static int	refusal;			/* the system's answer to a request for memory; 0: it succeeds */
 
-/* The system's calls, as the arena calls them. */
+/* Replace the system's calls for the arena. */
 int
 madvise(void *base, size_t bytes, int advice)
 {
@@ -44,14 +45,14 @@ fallocate(int fd, int mode, off_t off, off_t bytes)
 
 	if (refusal == EINVAL)
 	{
-		/* where the first call is not there: a signal, then no space */
+		/* if the first call is missing: a signal, then no space */
 		errno = ninterrupted++ % 2 == 0 ? EINTR : ENOSPC;
 		return -1;
 	}
 	return (int) syscall(SYS_fallocate, fd, mode, off, bytes);
 }
 
-/* Lease some, mark them, see that nobody else marked them, give them back. */
+/* Lease slabs, mark them, check that no other thread marked them, return them. */
 static void *
 contend(void *arg)
 {
@@ -196,7 +197,7 @@ lease_all(hjg_u64 owner, HjgSlabUse use)
 	return n;
 }
 
-/* Bytes of memory that the file of a half has. */
+/* Find the bytes of memory of a half's file. */
 static hjg_u64
 memory_of(int fd)
 {
@@ -211,7 +212,10 @@ memory(void)
 	return memory_of(arena.server_fd) + memory_of(arena.device_fd);
 }
 
-/* Memory goes where it is asked for, and both uses together have no more than the arena's. */
+/*
+ * Test that memory goes to the use that asks for it, and that both uses together stay within the arena's
+ * limit.
+ */
 static void
 test_limit(void)
 {
@@ -248,7 +252,7 @@ test_limit(void)
 	hjg_arena_detach(&arena);
 }
 
-/* The system has no memory: no process may be killed for that later. */
+/* Test a system without memory: no process may be killed for that later. */
 static void
 test_refusal(void)
 {

@@ -1,16 +1,14 @@
 #!/usr/bin/perl
-# bench.pl: the table of cases (cases.pm).  Each case runs with core's serial plan, core's
-# parallel plan, ours (forced) serial and parallel, and what the planner takes by
-# itself, in turn; medians and ratios.  DuckDB runs the same queries on its own copies of the
-# tables, when the duckdb module of python3 can be imported.  Counts and checksums are compared
-# before anything is timed.
+# bench.pl: runs the cases of cases.pm with core's serial plan, core's parallel plan, ours (forced) serial and parallel,
+# and the planner's own choice, interleaved; prints medians and ratios.  DuckDB runs the same queries on its own copies
+# of the tables if python3 can import its module.  Counts and checksums are compared before anything is timed.
 #
-#   --runs N          of each way
-#   --cases REGEX     names
-#   --tables T,...    that DuckDB gets
-#   --threads N       of DuckDB
+#   --runs N          runs of each plan
+#   --cases REGEX     names of cases
+#   --tables T,...    tables that are copied to DuckDB
+#   --threads N       threads of DuckDB
 #   --ways REGEX      serial, parallel
-#   --dir DIR         for the tables on their way to DuckDB; the server can write to it
+#   --dir DIR         directory for the tables on their way to DuckDB; the server must be able to write to it
 use strict;
 use warnings;
 use File::Basename;

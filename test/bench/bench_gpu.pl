@@ -1,13 +1,12 @@
 #!/usr/bin/perl
-# bench_gpu.pl: "make bench-gpu".  Three joins of cases.pm with core's plans and with ours on the
-# cpu engine and on cuda:0, with 0, 8 and 15 workers (where there are so many cores), in turn;
-# medians.  The device's share is what EXPLAIN ANALYZE says of transfers and kernels.
-# Counts and checksums are compared before anything is timed.  Without a GPU its
-# columns are left out, and the last lines say what is missing.
+# bench_gpu.pl: "make bench-gpu".  Runs three joins of cases.pm with core's plans and with ours on the cpu engine and on
+# cuda:0, with 0, 8 and 15 workers (if there are as many cores), interleaved; prints medians.  The device's share is the
+# time of transfers and kernels in EXPLAIN ANALYZE.  Counts and checksums are compared before anything is timed.
+# Without a GPU its columns are left out, and the last lines tell what is missing.
 #
-#   --runs N          of each way
-#   --cores N         of this machine
-#   --cases REGEX     only these
+#   --runs N          runs of each configuration
+#   --cores N         cores of this machine
+#   --cases REGEX     names of cases
 use strict;
 use warnings;
 use File::Basename;
@@ -28,7 +27,7 @@ my @cases = grep { defined $cases::gpu_targets{ $_->[0] } } @cases::pair;
 die "cases.pm has not all cases of the GPU\n" if @cases != keys %cases::gpu_targets;
 @cases = grep { $_->[0] =~ /$chosen/ } @cases;
 
-# "ready", or why the device cannot be used
+# Return "ready", or why the device cannot be used.
 sub device_state
 {
 	chomp(my $state = ask("select case when state = 'ready' then state else coalesce(reason, state) end from hjoin_gpu_devices where name = '$DEVICE';"));
@@ -37,7 +36,7 @@ sub device_state
 	return $reason ne '' ? $reason : "there is no device $DEVICE";
 }
 
-# A way to run a query: "core", "cpu" or the device, with so many workers.
+# Settings that run a query with "core", "cpu" or the device and so many workers.
 sub settings
 {
 	my ($who, $nworkers) = @_;
@@ -45,7 +44,7 @@ sub settings
 	  " set max_parallel_workers_per_gather = $nworkers;";
 }
 
-# Transfers and kernels of one execution, the time in which there were any, and the engine that joined
+# Time of transfers and kernels of one execution, the time when any of them ran, and the engine that joined.
 sub device_share
 {
 	my ($settings, $query) = @_;

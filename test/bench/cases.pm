@@ -1,8 +1,7 @@
-# cases.pm: what "make bench" and "make bench-gpu" run.
+# cases.pm: the cases of "make bench" and "make bench-gpu".
 #
-# A case is [ name, query, check, flags ]: check is a query whose result must be the
-# same for every plan (by default the query itself); flags: "pg" leaves DuckDB out (the
-# query means nothing to it), "copy" compares nothing but the check.
+# A case is [ name, query, check, flags ].  check is a query whose result must be the same for every plan (by default
+# the query itself).  flags: "pg" leaves DuckDB out, which cannot run the query; "copy" compares only the check.
 package cases;
 use strict;
 use warnings;
@@ -43,8 +42,8 @@ our @pair = (
 	[ 'chain of two', 'select count(*), sum(b.v + c.v) from s a join r b on a.k = b.k join r_half c on a.m = c.k' ],
 	[ 'index answers it', 'select count(*), sum(f.v) from dim1 x join fact f on f.d1 = x.k where x.k between 10 and 20' ],);
 
-# Those of @pair that "make bench-gpu" runs, with the milliseconds that the leader and up to 15 workers
-# may take with a GPU.
+# Cases of @pair that "make bench-gpu" runs, with the limit in milliseconds for the leader and up to 15 workers with a
+# GPU.
 our %gpu_targets = ('count(*)' => 150, 'sum of both sides' => 150, 'rows (OFFSET 0)' => 900);
 
 # Queries on the tables of tpch.sql.  Derived from the TPC-H benchmark's; results are
@@ -105,7 +104,7 @@ our @planning = (
 	[ 'planning 4 relations', 'explain select count(*) from t1000 a join t1000 b on a.k = b.k join t1000 c on c.k = b.v join t1000 d on d.k = c.v', 200 ],
 	[ 'planning 6 relations', 'explain select count(*) from t1000 a join t1000 b on a.k = b.k join t1000 c on c.k = b.v join t1000 d on d.k = c.v join t1000 e on e.v = d.k join t1000 f on f.v = e.k', 30 ],);
 
-# name, query, settings: plans that are close to one another, and estimates that are wrong (edges.sql)
+# name, query, settings: plans of almost equal cost, and wrong estimates (edges.sql)
 my $low = "set work_mem = '1MB';";
 my $tiny_parallel = 'set min_parallel_table_scan_size = 0; set parallel_setup_cost = 0; set parallel_tuple_cost = 0;';
 my $generic = 'set plan_cache_mode = force_generic_plan; deallocate all; prepare q(int) as select count(*), sum(e.v) from event e join item i on e.k = i.id where i.v';

@@ -1,16 +1,15 @@
 #!/usr/bin/perl
-# choice.pl: what the planner takes by itself, against core.  Each case runs with core's plan and with
-# the plan that is chosen when our node is allowed (never forced), serially and in parallel,
-# interleaved; medians, and core's time over the choice's.  Where both plans are the same
-# nothing is timed.  Plans are compared first, and results where plans differ.
+# choice.pl: the planner's own choice against core.  Each case runs with core's plan and with the plan chosen when our
+# node is allowed (never forced), serially and in parallel, interleaved; prints medians, and core's time over the
+# choice's.  A case with the same plan twice is not timed.  Plans are compared first, and results if plans differ.
 #
-#   --runs N          of each way; three times as many where the choice seems to be slower
-#   --cases REGEX     names
-#   --edges           only those of edges.sql
+#   --runs N          runs of each plan; three times as many if the choice seems slower
+#   --cases REGEX     names of cases
+#   --edges           only the cases of edges.sql
 #   --ways REGEX      serial, parallel
-#   --set SQL         settings of both sides
-#   --missed          where the choice is core's plan, show those whose forced plan is 10 % faster
-#   --verbose         show plans of cases that are more than 3 % slower
+#   --set SQL         settings of both plans
+#   --missed          also list cases with core's plan chosen whose forced plan is 10 % faster
+#   --verbose         show the plans of cases that are more than 3 % slower
 use strict;
 use warnings;
 use File::Basename;
@@ -24,7 +23,7 @@ GetOptions('runs=i' => \$runs, 'cases=s' => \$wanted, 'ways=s' => \$ways, 'set=s
 	'edges' => sub { $wanted = join '|', map { '^' . quotemeta($_->[0]) . '$' } @cases::edges }) or die;
 $| = 1;
 
-# A shorter query is repeated until a measurement takes about so long.
+# a shorter query is repeated until a measurement takes about this long
 my $least_ms = 60;
 
 my $core = 'set hjoin_gpu.enabled = off;';
@@ -35,7 +34,7 @@ my ($compared, $same, $slower, $faster, $wrong) = (0, 0, 0, 0, 0);
 
 sub plan_of { return ask("$_[0] explain (costs off) $_[1];"); }
 
-# Do core's plan and that of these settings give the same rows?
+# Do core's plan and the plan of these settings return the same rows?
 sub same_results
 {
 	my ($all, $side, $check) = @_;
@@ -46,7 +45,7 @@ sub same_results
 	return 0;
 }
 
-# Medians of core and of these settings in turn, ms a query.
+# Run core's plan and the plan of these settings alternately; returns their medians (ms).
 sub measure
 {
 	my ($all, $side, $query, $n) = @_;
@@ -73,12 +72,12 @@ sub show
 	printf "%-42s %-8s %10.3f %10.3f %7.2fx  %s\n", $name, $way, $c, $f, $c / $f, join('  ', grep { $_ ne '' } @more);
 }
 
-# The choice is core's plan: would ours have been faster?
+# Check whether our plan would have been faster where core's was chosen.
 sub look_for_missed
 {
 	my ($way, $name, $query, $check, $all, $plan) = @_;
 	return if !$missed || plan_of("$all $forced", $query) eq $plan;
-	# rows that a limit takes of an unordered result may differ
+	# a LIMIT of an unordered result may return other rows
 	my $equal = ($query =~ /limit/ && $query !~ /order by/) || same_results($all, $forced, $check) ? '' : 'RESULTS DIFFER';
 	my ($c, $f) = measure($all, $forced, $query, $runs);
 	return if $f * 1.1 > $c && !$equal;
@@ -99,7 +98,7 @@ sub one_way
 	}
 	my $equal = same_results($all, $free, $check) ? '' : 'RESULTS DIFFER';
 	my ($c, $f) = measure($all, $free, $query, $runs);
-	# three times as often before it counts as slower
+	# a case counts as slower only after three times as many runs
 	my $again = '';
 	if ($f > $c * 1.03)
 	{

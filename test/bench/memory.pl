@@ -1,14 +1,13 @@
 #!/usr/bin/perl
-# memory.pl: peak memory of the server while it runs joins of the table of cases (cases.pm), with
-# core's plans and with ours (forced).  Counted are all processes below the postmaster, the
-# device process among them: private memory (RssAnon), dynamic shared memory (core's
-# Parallel Hash and our shared build sides), and what joins hold of the arena.  Shared buffers
-# are not, and what backends have between queries is subtracted; but all of the device process counts as
-# ours, once what it keeps for the next join some seconds long has gone.  hash_mem limits both.
+# memory.pl: peak memory of the server during joins of cases.pm, with core's plans and with ours (forced).  Counts all
+# processes below the postmaster, the device process included: private memory (RssAnon), dynamic shared memory (core's
+# Parallel Hash and our shared build sides), and memory that joins lease in the arena, but not shared buffers.  Idle
+# memory of backends is subtracted; the device process counts as a whole, once it has freed what it keeps for some
+# seconds for the next join.  hash_mem limits both.
 #
-#   --cases REGEX     names
-#   --pgdata DIR      of the server that PGHOST names, on this machine
-#   --parts           what our peaks consist of, too
+#   --cases REGEX     names of cases
+#   --pgdata DIR      data directory of the server that PGHOST names, on this machine
+#   --parts           also list the parts of our peaks
 use strict;
 use warnings;
 use File::Basename;
@@ -41,7 +40,7 @@ sub tree
 	return ($pid, map { tree($_) } split ' ', slurp("/proc/$pid/task/$pid/children"));
 }
 
-# Private memory of the device process, or of all others.
+# Private memory of the device process, or of all other processes.
 sub private_kb
 {
 	my ($device) = @_;
@@ -55,7 +54,7 @@ sub private_kb
 	return $sum;
 }
 
-# Dynamic shared memory of this server, whoever else has some on the machine.
+# Dynamic shared memory of this server only.
 sub shared_kb
 {
 	my %files = map { $_ => 1 } map { slurp("/proc/$_/maps") =~ m{(/dev/shm/PostgreSQL\.\d+)$}mg } tree($postmaster);
@@ -68,7 +67,7 @@ sub shared_kb
 	return $sum;
 }
 
-# One question to a session of psql that ends its answers with a line @@@.
+# Ask a psql session, which ends its answers with a line @@@.
 sub ask
 {
 	my ($session, $question) = @_;
@@ -90,7 +89,7 @@ sub open_session
 	return [ $from, $to ];
 }
 
-# Until the device process has given back what it does not keep.
+# Wait until the device process has freed its idle memory.
 sub settle
 {
 	my ($last, $same) = (0, 0);
@@ -104,9 +103,9 @@ sub settle
 	}
 }
 
-# Peak of one query, in MB, in a session of its own, since a backend keeps what it once had; a child
-# takes samples as long as the query runs.  Behind it its parts: backends, dynamic shared memory, and
-# with ours the device process and the arena.
+# Return the peak of one query in MB, and its parts: backends, dynamic shared memory, and with our plan the device
+# process and the arena.  The query runs in a new session, since a backend keeps freed memory; a child process takes
+# samples.
 sub peak_mb
 {
 	my ($settings, $query, $is_ours) = @_;

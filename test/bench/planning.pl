@@ -1,12 +1,11 @@
 #!/usr/bin/perl
-# planning.pl: what planning takes with the library and without.  Each query is planned many times by three sessions,
-# in turns: of a server without the library, and of one that has it with hjoin_gpu.enabled off and
-# on.  Times are EXPLAIN's own.  Where the plan that is chosen has our node, planning and execution together
-# are measured as well.
+# planning.pl: planning time with and without the library.  Three sessions plan each query many times in turn: one of a
+# server without the library, and two of a server that has it, with hjoin_gpu.enabled off and on.  Times are EXPLAIN's.
+# If the chosen plan has our node, planning plus execution is measured as well.
 #
-#   --plain CONNINFO  server without the library; the other one is that of the environment
-#   --rounds N        of fresh sessions; medians of the ratios of turns that follow one another
-#   --cases REGEX     names
+#   --plain CONNINFO  server without the library; the environment names the other one
+#   --rounds N        rounds with new sessions; ratios compare adjacent measurements, and their median is printed
+#   --cases REGEX     names of cases
 use strict;
 use warnings;
 use File::Basename;
@@ -19,7 +18,7 @@ my ($plain, $rounds, $wanted) = ('', 9, '.');
 GetOptions('plain=s' => \$plain, 'rounds=i' => \$rounds, 'cases=s' => \$wanted) or die;
 $| = 1;
 
-# A turn of a session plans a query for about so long, at least so many times; so many turns a round.
+# a measurement takes about $turn_ms and at least $least_times plannings; a round has $turns of them
 my ($turn_ms, $least_times, $turns) = (5, 4, 6);
 
 sub open_session
@@ -40,7 +39,7 @@ sub close_session
 	waitpid $session->{pid}, 0;
 }
 
-# A chain of so many tables, and what stands behind it.
+# A query that joins $n tables in a chain, followed by $rest.
 sub chain
 {
 	my ($result, $tables, $n, $rest) = @_;
@@ -81,7 +80,7 @@ foreach my $round (1 .. $rounds)
 			return 0 + ask_of($of{$way}, "select bench_us('$quoted', $n, $analyze);");
 		};
 		$ours{$name} //= ask_of($of{on}, "explain $query;") =~ /GpuHashJoin/;
-		# catalog caches of the session are filled first
+		# fill the session's catalog caches first
 		$measure->($_, 3, 'false') foreach @ways;
 		$times{$name} //= int($turn_ms * 1000 / $measure->('plain', 3, 'false')) + $least_times;
 		foreach my $turn (1 .. $turns)
@@ -94,7 +93,7 @@ foreach my $round (1 .. $rounds)
 	close_session($_) foreach values %of;
 }
 
-# Per cent that way takes more than the server without the library.
+# Per cent by which planning takes longer than on the server without the library.
 sub more
 {
 	my ($us, $way) = @_;

@@ -1,5 +1,4 @@
-# session.pm: what the benchmarks of joins share: a session of psql that stays open, co-processes
-# like it, and medians.
+# session.pm: a persistent psql session, co-processes and medians for the benchmarks of joins.
 package session;
 use strict;
 use warnings;
@@ -11,7 +10,7 @@ our @EXPORT = qw(ask exchange median timed_ms);
 
 my ($pid, $from, $to);
 
-# One question to a co-process that ends each answer with a line @@@.
+# Ask a co-process, which ends each answer with a line @@@.
 sub exchange
 {
 	my ($in, $out, $question) = @_;
@@ -26,14 +25,14 @@ sub exchange
 	die "no answer to: $question\n";
 }
 
-# What psql prints for these statements, unaligned.
+# Run statements; returns psql's unaligned output.
 sub ask
 {
 	$pid //= open2($from, $to, 'psql', '-XqAt', '-f', '-');
 	return exchange($to, $from, "$_[0]\n\\echo \@\@\@");
 }
 
-# Milliseconds that a statement takes.
+# Time a statement in milliseconds.
 sub timed_ms
 {
 	my $start = time();

@@ -1,12 +1,12 @@
 #!/usr/bin/perl
-# tpch22.pl: the 22 queries of TPC-H on its tables (tpch_tables.sql): core, the plan that is chosen, the devices by name, DuckDB, interleaved;
-# medians in milliseconds, and core's time over each.  Results are compared with core's.  Then, for each node of ours in the chosen plans,
-# what was predicted and what came: rows, and the times of its scans.
+# tpch22.pl: the 22 queries of TPC-H on tpch_tables.sql with core's plan, the chosen plan, each device by name, and
+# DuckDB, interleaved; prints medians in milliseconds, and core's time over each.  Results are compared with core's.
+# Then lists predicted and actual rows and scan times of our nodes in the chosen plans.
 #
-#   --runs N          of each way, after one that is not counted
+#   --runs N          runs of each, after one that is not counted
 #   --cases REGEX     numbers of queries: '^(3|5)$'
-#   --threads N       of DuckDB, which is asked if python3 can import it
-#   --dir DIR         where the tables' csv files are
+#   --threads N       threads of DuckDB, which runs if python3 can import its module
+#   --dir DIR         directory of the tables' csv files
 use strict;
 use warnings;
 use File::Basename;
@@ -26,7 +26,7 @@ my @ways = ([ core => 'set hjoin_gpu.enabled = off;' ], [ choice => 'set hjoin_g
 push @ways, [ cuda => "set hjoin_gpu.enabled = on; set hjoin_gpu.device = 'cuda:0';" ]
 	if ask("select count(*) from hjoin_gpu_devices where name like 'cuda:%';") =~ /^[1-9]/;
 
-# DuckDB with its own copies of the tables, or nothing.
+# DuckDB with its own copies of the tables, if it is installed
 my ($duck_out, $duck_in);
 if (system("python3 -c 'import duckdb' 2>/dev/null") == 0)
 {
@@ -53,7 +53,7 @@ sub queries
 	return @parts;
 }
 
-# Nodes of ours in a plan, each with the children that it reads.
+# Find our nodes in a plan, each with the children that it reads.
 sub nodes
 {
 	my ($plan) = @_;

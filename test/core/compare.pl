@@ -1,10 +1,9 @@
 #!/usr/bin/perl
 # compare.pl CORE_DIR OURS_DIR FILE...: compares two runs of regression files.
 #
-# Left out are plans, wherever they show: under "QUERY PLAN", in the results of
-# functions called explain_*, in messages, and what join_hash reads off a plan.
-# Rows are compared as multisets; where only their order differs, that is told
-# apart and does not count.
+# Plans are ignored wherever they appear: under "QUERY PLAN", in the results of functions called explain_*, in messages,
+# and in the output of join_hash.  Rows are compared as multisets; results that differ only in order are listed
+# separately and do not count.
 use strict;
 use warnings;
 
@@ -13,7 +12,7 @@ my $plan_header = qr/^\s*(QUERY PLAN|explain_\w+)\s*$/;
 my $plan_reader = qr/\bhash_join_batches\b/;
 my $plan_message = qr/^(INFO|NOTICE):  .*(\bJoin\b|\bScan\b|\bNested Loop\b|GpuHashJoin)/;
 
-# Returns normalised lines, and for each table [header, has order by, statement, rows...].
+# Return normalized lines, and for each table [header, has order by, statement, rows...].
 sub normalise
 {
 	my ($path) = @_;
@@ -26,7 +25,7 @@ sub normalise
 	my $i = 0;
 	while ($i <= $#in)
 	{
-		# a table: header, separator, rows, "(N rows)"; a comment below the place of an error is no separator
+		# a table: header, separator, rows, "(N rows)"; a comment below an error's position is no separator
 		if ($i < $#in && $in[ $i + 1 ] =~ /^-[-+]*$/ && $in[$i] =~ /^ / && $in[$i] !~ /^ *\^$/)
 		{
 			my $j = $i + 2;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# packages.pl: a Debian package index on standard input (as "apt-cache dumpavail"
-# prints it, or /var/lib/dpkg/status) to package.tsv and dependency.tsv in the current directory.
+# packages.pl: converts a Debian package index on standard input (output of "apt-cache dumpavail", or
+# /var/lib/dpkg/status) to package.tsv and dependency.tsv in the current directory.
 use strict;
 use warnings;
 

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# side_by_side.pl LEFT RIGHT: two text files beside each other, long lines broken.
+# side_by_side.pl LEFT RIGHT: prints two text files side by side, long lines broken.
 use strict;
 use warnings;
 

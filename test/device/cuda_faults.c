@@ -1,6 +1,6 @@
 /*
  * cuda_faults.c
- *	  Joins of the driver "cuda" whose every call of the driver API fails, on the emulated device.
+ *	  Joins of the driver "cuda" in which every call of the driver API fails, on the emulated device.
  */
 #include "hjg_cuda_support.h"
 #include "lab/hjg_cuda_paper.h"
@@ -13,7 +13,7 @@ typedef struct FaultedJoin
 	KeyShape	shape;
 	hjg_u32		nbuild;
 	hjg_u32		nprobe;
-	size_t		budget;			/* 0: enough; else in passes */
+	size_t		budget;			/* 0: enough; otherwise the join runs in passes */
 } FaultedJoin;
 
 static HjgStatus
@@ -29,7 +29,7 @@ run_faulted(const void *arg, const char **wrong)
 	return outcome.status;
 }
 
-/* By each kind of error but number without, if that is one. */
+/* Fail with each kind of error except kind number without, if there is one. */
 static void
 test_faults_of(const FaultedJoin *join, int without)
 {
@@ -53,7 +53,7 @@ test_faults_of(const FaultedJoin *join, int without)
 	hjg_cuda_set_budget(0);
 }
 
-/* Every call of a join, by each kind of error. */
+/* Fail every call of a join, with each kind of error. */
 void
 test_faults_everywhere(void)
 {
@@ -73,7 +73,10 @@ test_faults_everywhere(void)
 	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 100, .least_chunk_rows = 100};
 	for (size_t i = 0; i < sizeof(joins) / sizeof(joins[0]); i++)
 		test_faults_of(&joins[i], HJG_FAULT_KINDS);
-	/* partitions of few rows are made in several passes; memory gives out for all, the other kinds take turns */
+	/*
+	 * partitions of few rows need several passes; out of memory is tried for all joins, the other kinds
+	 * alternate
+	 */
 	hjg_cuda_paper_tuning.part_rows = 1;
 	for (int s = HJG_LAB_NOP_CHAIN; s <= HJG_LAB_UMJ_PF; s++)
 	{

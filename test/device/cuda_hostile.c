@@ -1,18 +1,19 @@
 /*
  * cuda_hostile.c
- *	  Keys whose mixes lie side by side, as only who knows the seed can choose them: the right rows in bounded time.
+ *	  Keys with adjacent mixes, which only somebody who knows the seed can choose: the right rows in
+ *	  bounded time.
  *
- * Of keys that partitions, buckets and probe sequences do not tell apart each strategy either joins as many as ever or
- * says no; none searches step by step.
+ * For keys that partitions, buckets and probe sequences do not distinguish, each strategy either joins as
+ * many as usual or refuses; none searches step by step.
  */
 #include <time.h>
 
 #include "hjg_cuda_support.h"
 #include "lab/hjg_cuda_paper.h"
 
-#define MOST_MS 3000			/* of a join; searched step by step they take longer by far */
+#define MOST_MS 3000			/* of a join; a search step by step takes far longer */
 
-/* Time of the device where it is real; else of the processor. */
+/* Read the clock: of the wall for a real device, of the processor otherwise. */
 static double
 now_ms(void)
 {
@@ -22,7 +23,7 @@ now_ms(void)
 	return (double) ts.tv_sec * 1e3 + (double) ts.tv_nsec / 1e6;
 }
 
-/* Number i of the keys; of 4 bytes there are 2^20, of wider ones 2^32. */
+/* Write key number i; there are 2^20 keys of 4 bytes, and 2^32 wider ones. */
 static void
 put_key(int width, hjg_u8 *key, hjg_u32 i)
 {
@@ -37,7 +38,7 @@ put_key(int width, hjg_u8 *key, hjg_u32 i)
 	memcpy(key, words, (size_t) width);
 }
 
-/* All keys of the build side, and on the probe side every second one and as many others. */
+/* Make a case with all keys on the build side, and every second one and as many others on the probe side. */
 static void
 create(Case *c, int width, HjgMatchMode mode, hjg_u32 n)
 {

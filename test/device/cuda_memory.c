@@ -1,6 +1,6 @@
 /*
  * cuda_memory.c
- *	  Memory of the driver "cuda": none is lost, joins are admitted or refused, and take place in less of it.
+ *	  Memory of the driver "cuda": none is lost, joins are admitted or refused, and run in less of it.
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -77,7 +77,7 @@ test_admission(void)
 	hjg_cuda_dismiss(&patient.grant);
 }
 
-/* A budget that has no place for the chunks of usual size, and one that has none at all. */
+/* Test a budget too small for chunks of the usual size, and one too small for any. */
 static void
 test_small_budget(void)
 {
@@ -100,8 +100,8 @@ test_small_budget(void)
 }
 
 /*
- * Build sides of several passes.  With room for all pairs the device joins them; with less, it may leave a join to
- * the cpu engine, but is not wrong.
+ * Test build sides in several passes.  With room for all pairs the device joins them; with less, it may
+ * leave a join to the cpu engine, but is not wrong.
  */
 static void
 test_passes(void)
@@ -155,12 +155,12 @@ test_passes(void)
 	hjg_cuda_tuning = usual;
 }
 
-/* What became of a join of few rows with less and less memory. */
+/* Outcomes of a join of few rows with less and less memory. */
 typedef struct Shrinking
 {
-	int			nown;			/* runs that the strategy joined, ... */
-	int			nothers;		/* ... others instead of it, ... */
-	int			nrefused;		/* ... or none */
+	int			nown;			/* runs that the strategy joined */
+	int			nothers;		/* that another strategy joined */
+	int			nrefused;		/* that none joined */
 	const char *wrong;
 } Shrinking;
 
@@ -197,7 +197,10 @@ count_run_within(const Case *c, size_t budget, Shrinking *runs)
 	hjg_cuda_made(0)->pool = normal;
 }
 
-/* A budget, in bytes, within which the strategy does the join itself: buffers of some grow with the device's processors. */
+/*
+ * Find a budget, in bytes, in which the strategy itself joins: some buffers grow with the device's
+ * processors.
+ */
 static size_t
 enough_for(const Case *c)
 {
@@ -209,7 +212,7 @@ enough_for(const Case *c)
 	return budget;
 }
 
-/* The budget is less than what the strategy needs, then less than any join does. */
+/* Test budgets below the strategy's need, then below every join's. */
 static void
 test_declined(void)
 {

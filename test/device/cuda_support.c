@@ -1,13 +1,13 @@
 /*
  * cuda_support.c
- *	  One join of the driver "cuda" against the reference.
+ *	  Runs one join of the driver "cuda" against the reference.
  */
 #include <string.h>
 
 #include "hjg_cuda_support.h"
 #include "lab/hjg_cuda_paper.h"
 
-#define POISON 0xC5				/* no pair of a result may stay so */
+#define POISON 0xC5				/* no pair of a result may keep this value */
 
 HjgStub    *stub;
 int			strategy = HJG_CPU_AUTO;
@@ -69,7 +69,7 @@ join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs)
 	if (outcome.wrong == NULL && outcome.status == HJG_OK &&
 		stats.declined != (strategy != HJG_CPU_AUTO && !is_of_literature() && strategy != (int) stats.strategy))
 		outcome.wrong = "a strategy was declined in secret";
-	/* the driver does not report those of the literature */
+	/* the driver does not report strategies of the literature */
 	if (is_of_literature())
 		stats.declined = ((const HjgCudaJoin *) join)->strategy != hjg_cuda_strategy_at(strategy - HJG_CUDA_FIRST);
 	ndeclined += stats.declined != 0;

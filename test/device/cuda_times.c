@@ -6,7 +6,7 @@
 
 static const HjgDriver *const driver = &hjg_cuda_driver;
 
-/* Unique keys in slabs of an arena from slab *next on; row i has the key of number i % modulo. */
+/* Fill slabs of an arena from slab *next on with keys: row i has the key of number i % modulo. */
 static int
 fill_slabs(const HjgArena *arena, hjg_u32 *next, hjg_u32 nrows, hjg_u32 modulo, HjgSegment *segments)
 {
@@ -25,7 +25,10 @@ fill_slabs(const HjgArena *arena, hjg_u32 *next, hjg_u32 nrows, hjg_u32 modulo, 
 	return n;
 }
 
-/* nbuild unique 4-byte keys, nprobe rows in batches that all match, from and to pinned slabs. */
+/*
+ * Time a join of nbuild unique 4-byte keys with nprobe rows in batches, which all match, from and to
+ * pinned slabs.
+ */
 static void
 time_join(const HjgArena *arena, hjg_u32 nbuild, hjg_u32 nprobe, hjg_u32 batch_rows)
 {

@@ -1,6 +1,6 @@
 /*
  * fault_loop.c
- *	  One call of the driver after the other fails.
+ *	  Fails one call of the driver after the other.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,7 +36,10 @@ run_child(HjgStub *stub, long n, int code, HjgFaultRun run, const void *arg, int
 	_exit(wrong != NULL ? EXIT_WRONG : 0);
 }
 
-/* The exit code of a child whose call n fails; *reached is false when the join was over before. */
+/*
+ * Run a child whose call n fails; returns its exit code. *reached is false when the join ended before that
+ * call.
+ */
 static int
 fail_at(HjgStub *stub, long n, int code, HjgFaultRun run, const void *arg, bool *reached)
 {

@@ -1,8 +1,8 @@
 /*
  * hjg_cuda_support.h
- *	  One join of the driver "cuda" against the reference, for the parts of test_cuda.
+ *	  Running one join of the driver "cuda" against the reference, for the parts of test_cuda.
  *
- * State of the process: one join at a time.
+ * The state is the process's: one join at a time.
  */
 #ifndef HJG_CUDA_SUPPORT_H
 #define HJG_CUDA_SUPPORT_H
@@ -11,18 +11,18 @@
 #include "hjg_fault_loop.h"
 #include "hjg_test_engine.h"
 
-/* Device memory: room for some thousand build rows. */
+/* Bytes of device memory for some thousand build rows. */
 #define SMALL_BUDGET ((size_t) 13 * 64 * 1024)
 
 typedef struct Outcome
 {
-	const char *wrong;			/* NULL: what came is right */
+	const char *wrong;			/* NULL: the result is right */
 	HjgStatus	status;			/* of the call that ended the join */
 } Outcome;
 
 extern HjgStub *stub;			/* NULL: the device is real */
-extern int	strategy;			/* that joins are asked for */
-extern int	ndeclined;			/* how many of them were joined by another one */
+extern int	strategy;			/* requested for joins */
+extern int	ndeclined;			/* joins that used another strategy */
 extern hjg_u32 npasses;			/* of the last join's build side */
 extern const char *const mode_names[];
 extern const int widths[3];
@@ -30,15 +30,18 @@ extern const int widths[3];
 /* Build, probe to the end in rounds of npages pages, compare each round, and free. */
 extern Outcome join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs);
 
-/* Is the strategy there for comparison only? */
+/* True if the strategy exists for comparison only. */
 extern bool is_of_literature(void);
-/* Name of a strategy, those of the laboratory included. */
+/* Name a strategy, including the laboratory's. */
 extern const char *name_of(int number);
 
-/* cuda_faults.c: every call of a join fails, by each kind of error; before the first context of the process. */
+/*
+ * cuda_faults.c: every call of a join fails, with each kind of error; before the first context of the
+ * process.
+ */
 extern void test_faults_everywhere(void);
 
-/* cuda_hostile.c: keys that only who knows the seed can choose. */
+/* cuda_hostile.c: keys chosen with knowledge of the seed. */
 extern void test_hostile(void);
 
 /* cuda_memory.c: less memory than a strategy, or any join, needs; admission; build sides in passes. */

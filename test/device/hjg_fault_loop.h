@@ -1,6 +1,6 @@
 /*
  * hjg_fault_loop.h
- *	  A join that is run again and again, each time with one call of the driver after the other failing.
+ *	  Repeats a join, each time with the next call of the driver failing.
  */
 #ifndef HJG_FAULT_LOOP_H
 #define HJG_FAULT_LOOP_H
@@ -8,7 +8,7 @@
 #include "engine/hjg_engine.h"
 #include "hjg_test_stub.h"
 
-/* What a call that fails says. */
+/* The error of a failing call. */
 typedef struct HjgFaultKind
 {
 	int			code;
@@ -18,13 +18,14 @@ typedef struct HjgFaultKind
 #define HJG_FAULT_KINDS 3
 extern const HjgFaultKind hjg_fault_kinds[HJG_FAULT_KINDS];
 
-/* The join, from the context on; *wrong becomes what was wrong with its answer, if anything was. */
+/* Runs the join, from the context on; sets *wrong if its answer is wrong. */
 typedef HjgStatus (*HjgFaultRun) (const void *arg, const char **wrong);
 
 /*
- * Fail at call 1, 2, ... until the join ends before: each in a process of its own, since some errors end it.  A join
- * ends with the right rows, with a status, or its process ends cleanly.  The number of calls that failed; or -1
- * where one ended otherwise, which is printed.  Before the first context of this process, which does not survive a fork.
+ * Fail at call 1, 2, ...  until the join ends before that call: each in a separate process, since some
+ * errors end it.  A join must end with the right rows or with a status, or its process must end cleanly.
+ * Returns the number of failed calls, or -1 after any other end, which is printed.  Must precede the first
+ * context of this process, which does not survive a fork.
  */
 extern long hjg_fail_everywhere(HjgStub *stub, int code, HjgFaultRun run, const void *arg);
 

@@ -1,6 +1,6 @@
 /*
  * hjg_stub_kernels.h
- *	  Kernels of the emulated device: what the files stub_*.c share.
+ *	  Kernels of the emulated device: declarations that the files stub_*.c share.
  */
 #ifndef HJG_STUB_KERNELS_H
 #define HJG_STUB_KERNELS_H
@@ -13,20 +13,23 @@ typedef struct Launch
 {
 	hjg_u64		nblocks;
 	void	  **params;
-	int			width;			/* 0 for kernels that have none */
+	int			width;			/* 0 for kernels without a width */
 	const char *rest;			/* of the name, behind the width */
 } Launch;
 
 typedef void (*Emulation) (const Launch *launch);
 
-/* What lies at an address of the device. */
+/* The object at an address of the device. */
 #define AT(type, address) ((type *) (size_t) (address))
 
 /* Argument n of the launch. */
 #define ARG(type, n) (*(const type *) launch->params[n])
 #define MEMORY(type, n) ((type *) (size_t) ARG(HjgCudaPtr, n))
 
-/* An emulated kernel; its name goes on with an underscore and the width if it has one, and then with more. */
+/*
+ * An emulated kernel; its name continues with an underscore and the width if it has one, and then with
+ * more.
+ */
 typedef struct StubKernel
 {
 	const char *stem;
@@ -34,7 +37,10 @@ typedef struct StubKernel
 	bool		plain;			/* no width */
 } StubKernel;
 
-/* Kernels of the csr table, of resident joins, of those of the literature, and of their last step; each ends with an entry without a stem. */
+/*
+ * Kernels of the csr table, of resident joins, of those of the literature, and of their last step; each
+ * ends with an entry without a stem.
+ */
 extern const StubKernel hjg_stub_csr[];
 extern const StubKernel hjg_stub_resident[];
 extern const StubKernel hjg_stub_literature[];
@@ -69,7 +75,7 @@ put_pair(const HjgKOutput *output, hjg_u32 probe_row, hjg_u32 build_row)
 		AT(HjgPair, output->pairs)[place] = (HjgPair) {probe_row, build_row};
 }
 
-/* A row that has one match, or none: HJG_NO_ROW. */
+/* Emit a row that has one match, or none: HJG_NO_ROW. */
 static inline void
 put_row(const HjgKOutput *output, hjg_u32 mode, hjg_u32 probe_row, hjg_u32 match)
 {
@@ -102,7 +108,7 @@ get_tuple(int width, const HjgKRows *rows, hjg_u32 i, hjg_u32 *row)
 	return hjg_step_load(width, AT(void, rows->keys), i);
 }
 
-/* What of a probe row's matches a join wants: all of them; one pair where there is none. */
+/* True if the mode wants all of a probe row's matches. */
 static inline bool
 wants_several(hjg_u32 mode)
 {

@@ -1,6 +1,6 @@
 /*
  * job_support.c
- *	  A scheduler of the program's, started by a test.
+ *	  Starts the program's scheduler for a test.
  */
 #include <stdio.h>
 #include <string.h>

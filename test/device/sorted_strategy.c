@@ -1,6 +1,7 @@
 /*
  * sorted_strategy.c
- *	  A strategy for tests on the stub, whose device memory is the host's: build rows in order, searched by bisection.
+ *	  A strategy for tests on the stub, whose device memory is the host's: build rows in order, searched
+ *	  by bisection.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ typedef struct Sorted
 	const hjg_u8 *keys;
 	const hjg_u32 *rows;
 	hjg_u64		nrows;
-	hjg_u32    *order;			/* places, by key and place */
+	hjg_u32    *order;			/* positions, ordered by key and position */
 } Sorted;
 
 static const Sorted *sorting;
@@ -66,7 +67,7 @@ sorted_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide
 	return HJG_OK;
 }
 
-/* The first place whose key is not before this one. */
+/* Find the first position whose key is not before this one. */
 static hjg_u64
 bisect(const Sorted *sorted, const hjg_u8 *key)
 {

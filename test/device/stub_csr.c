@@ -1,9 +1,9 @@
 /*
  * stub_csr.c
- *	  The emulated device: kernels of the table that is sorted by bucket (hjg_csr.h), and of what all
- *	  joins of the driver need beside their tables.
+ *	  The emulated device: kernels of the bucket-sorted table (hjg_csr.h), and of what all joins of the
+ *	  driver need besides their tables.
  *
- * Most call the step functions that run on a device, too (kernels/hjg_csr_steps.h).
+ * Most call the step functions that also run on a device (kernels/hjg_csr_steps.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ sort_count(const Launch *launch)
 			   i / HJG_CSR_TILE]++;
 }
 
-/* Offsets serve as cursors of a copy of their own: the device leaves them as they are. */
+/* Scatter with a copy of the offsets as cursors: the device leaves the offsets unchanged. */
 static void
 sort_scatter(const Launch *launch)
 {
@@ -202,7 +202,7 @@ post_count(const Launch *launch)
 	*MEMORY(hjg_u64, 1) = *MEMORY(hjg_u64, 0);
 }
 
-/* The width is that of an access, which changes nothing. */
+/* Gather columns; the width is that of an access and changes nothing. */
 static void
 gather_rows(const Launch *launch)
 {

@@ -2,24 +2,24 @@
  * stub_libcuda.c
  *	  A libcuda.so.1 for tests without a GPU: devices whose memory is the host's.
  *
- * Kernels run at once and on the calling thread (stub_csr.c, stub_resident.c, stub_literature.c, stub_match.c), by the
- * same step functions as on a device (kernels/hjg_csr_steps.h) or by plain loops with the same result.  Copies happen at
- * once too, so the order of streams is not tested here; the GPU host does that.  But what was queued
- * counts as in flight until an event behind it has been found complete.
+ * Kernels run at once and on the calling thread (stub_csr.c, stub_resident.c, stub_literature.c,
+ * stub_match.c), with the same step functions as on a device (kernels/hjg_csr_steps.h) or with plain loops
+ * of the same result.  Copies happen at once too, so only a GPU host tests the order of streams.  But
+ * queued work counts as in flight until an event behind it has been found complete.
  *
  * Environment, read at cuInit:
  *		HJG_STUB_ABSENT=PATH	there is no device until the file exists
- *		HJG_STUB_DEVICES=N		so many devices (default 1, at most 4), of which number n is by its events 8^n times
+ *		HJG_STUB_DEVICES=N		number of devices (default 1, at most 4); by its events, number n is 8^n times
  *								slower than the first
- *		HJG_STUB_FASTER=N		events tell a so manieth of the time
+ *		HJG_STUB_FASTER=N		events report 1/N of the time
  *		HJG_STUB_MEMORY=MB		memory of all devices together (default 1024)
  *		HJG_STUB_CC=NN			compute capability (default 90)
- *		HJG_STUB_FAIL=N[:CODE]	call N fails; what makes the context unusable (default,
- *								700) fails all calls from then on
- *		HJG_STUB_HANG=N			call N does not come back
+ *		HJG_STUB_FAIL=N[:CODE]	call N fails; an error that makes the context unusable (default,
+ *								700) fails all later calls too
+ *		HJG_STUB_HANG=N			call N does not return
  *		HJG_STUB_STALL=N		from call N on no event is ever ready
  *		HJG_STUB_ONCE=PATH		these three happen only if the file exists, which is removed
- * Calls are counted from 1, cuGetError... and the listing of devices not counted.
+ * Calls are counted from 1, without cuGetError...  and the listing of devices.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,14 +41,14 @@
 
 HjgStub		hjg_stub;
 
-/* The device's, where an image has its constant. */
+/* Stands for the device's seed if an image has its constant. */
 HjgHashSeed hjg_hash_seed;
 
 /* A stream or an event. */
 typedef struct Object
 {
-	struct timespec time;		/* of an event's record, ... */
-	struct Object *stream;		/* ... and where */
+	struct timespec time;		/* of an event's record */
+	struct Object *stream;		/* of an event's record */
 	int			device;			/* of a stream */
 	long		nqueued;		/* operations of the stream, or before the event */
 	long		nended;			/* of the stream's, known to have ended */
@@ -59,7 +59,7 @@ static const char *absent_path;
 static int	compute_capability = 90;
 static int	ndevices = 1;
 static long times_faster = 1;
-static int	contexts[MOST_DEVICES];	/* as their addresses */
+static int	contexts[MOST_DEVICES];	/* their addresses stand for contexts */
 static __thread int current;	/* device */
 
 /* ---- faults ---- */
@@ -70,7 +70,7 @@ stays(int code)
 	return code >= 700 && code != 701 && code != 712 && code != 713 && code < 800;
 }
 
-/* Every call that can be made to fail comes through here; returns its result so far. */
+/* Count a call that can be made to fail, and fail it if it is due; returns its result so far. */
 static int
 enter(void)
 {
@@ -95,7 +95,7 @@ enter(void)
 			return entered; \
 	} while (0)
 
-/* The same for what goes to a stream; on the default one it has ended at once. */
+/* Count a call that queues work on a stream; on the default stream the work has ended at once. */
 #define QUEUE(stream) \
 	do { \
 		ENTER(); \
@@ -269,7 +269,7 @@ cuCtxSetCurrent(void *context)
 typedef struct Block
 {
 	size_t		bytes;
-	char		pad[248];		/* keeps what follows aligned */
+	char		pad[248];		/* keeps the memory behind it aligned */
 } Block;
 
 static int
@@ -324,7 +324,7 @@ cuMemAlloc_v2(HjgCudaPtr *ptr, size_t bytes)
 	return result;
 }
 
-/* More of it than the device has free is what a real one does not survive. */
+/* Allocate managed memory; a real device does not survive more than it has free. */
 int
 cuMemAllocManaged(HjgCudaPtr *ptr, size_t bytes, unsigned flags)
 {
@@ -361,7 +361,7 @@ cuMemFreeHost(void *ptr)
 	return HJG_CUDA_SUCCESS;
 }
 
-/* Is the memory mapped for writing? */
+/* True if the memory is mapped for writing. */
 static bool
 is_writable(const void *ptr)
 {
@@ -559,7 +559,10 @@ typedef struct Function
 	char		rest[16];		/* of the name */
 } Function;
 
-/* Is the name the kernel's?  Then *width becomes what stands behind the stem, and *rest what behind that. */
+/*
+ * True if the name is the kernel's; *width is then the number behind the stem, and *rest the text behind
+ * that.
+ */
 static bool
 is_kernel(const StubKernel *kernel, const char *name, int *width, const char **rest)
 {
@@ -579,7 +582,7 @@ is_kernel(const StubKernel *kernel, const char *name, int *width, const char **r
 	return *width == 4 || *width == 8 || *width == 16;
 }
 
-/* Never freed: kernels are loaded once. */
+/* Find a function, which is never freed: kernels are loaded once. */
 static Function *
 find_function(const StubKernel *kernel, const char *name)
 {

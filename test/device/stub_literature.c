@@ -1,7 +1,8 @@
 /*
  * stub_literature.c
- *	  Kernels of the joins in the literature (cuda_nop.cu, cuda_sort.cu, cuda_merge_join.cu, cuda_histogram.cu,
- *	  cuda_chains.cu) as plain loops with the same structures in memory: tables, runs, counters, chains.
+ *	  Kernels of the joins of the literature (cuda_nop.cu, cuda_sort.cu, cuda_merge_join.cu,
+ *	  cuda_histogram.cu, cuda_chains.cu) as plain loops with the same structures in memory: tables,
+ *	  runs, counters, chains.
  *
  * Checksums are not emulated.
  */
@@ -70,7 +71,7 @@ insert_slots(const Launch *launch)
 	}
 }
 
-/* The next position after at (HJG_NO_ROW: the first) for a key with this home; *slot goes along. */
+/* Find the next position after at (HJG_NO_ROW: the first) for a key with this home; *slot advances. */
 static hjg_u32
 next_position(const HjgKNop *nop, hjg_u32 home, hjg_u32 at, hjg_u32 *slot)
 {
@@ -109,7 +110,7 @@ probe_nop(const Launch *launch)
 
 /* ---- sort and merge join ---- */
 
-/* Rows of a tile, as in hjg_cuda_merge.h. */
+/* Compute the rows of a tile, as in hjg_cuda_merge.h. */
 static hjg_u32
 tile_of(int width)
 {
@@ -133,7 +134,7 @@ compare_tuples(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Rows in ascending runs of so many each. */
+/* Write rows in ascending runs of `run` rows each. */
 static void
 put_runs(int width, Tuple *tuples, hjg_u32 nrows, hjg_u32 run, const HjgKRows *out)
 {
@@ -159,7 +160,7 @@ sort_tiles(const Launch *launch)
 	free(tuples);
 }
 
-/* A number for each tile, as the device has; merges here do without. */
+/* Write a number for each tile, as the device does; the emulated merge does not use them. */
 static void
 find_paths(const Launch *launch)
 {
@@ -192,7 +193,7 @@ find_meetings(const Launch *launch)
 		AT(hjg_u32, join->paths)[t] = 0;
 }
 
-/* Build rows below a probe row, or below and equal. */
+/* Count the build rows below a probe row, or below and equal. */
 static hjg_u32
 rows_below(int width, const HjgKMergeJoin *join, hjg_u32 probe, bool equal)
 {
@@ -295,7 +296,7 @@ list_stretches(const Launch *launch)
 	*AT(hjg_u32, pass->nstretches) = n;
 }
 
-/* Row i of the pass's input. */
+/* Get row i of the pass's input. */
 static HjgCsrKey
 row_of(const HjgKPass *pass, int width, hjg_u32 i, hjg_u32 *row)
 {
@@ -305,7 +306,7 @@ row_of(const HjgKPass *pass, int width, hjg_u32 i, hjg_u32 *row)
 	return mixed_at(width, pass->side.keys, i);
 }
 
-/* The counter that row i of stretch t belongs to: workers take rows in turn. */
+/* Find the counter of row i of stretch t: workers take rows in turn. */
 static hjg_u64 *
 counter_of(const HjgKPass *pass, const HjgKStretch *s, hjg_u32 t, hjg_u32 i, hjg_u32 digit, hjg_u64 *counts)
 {
@@ -341,7 +342,7 @@ scatter_digits(const Launch *launch)
 	const size_t bytes = ((size_t) nstretches << pass->bits) * pass->workers * sizeof(hjg_u64);
 	hjg_u64    *places = malloc(bytes + 1);
 
-	/* the sums stay as they are */
+	/* the sums must not change */
 	memcpy(places, AT(hjg_u64, pass->counts), bytes);
 	for (hjg_u32 t = 0; t < nstretches; t++)
 	{

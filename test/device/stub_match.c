@@ -1,7 +1,7 @@
 /*
  * stub_match.c
- *	  Joins of co-partitions and their output (cuda_match.cu, cuda_holes.cu) as plain loops: units and pieces of them in a
- *	  queue, pages with holes, groups that are given up.
+ *	  Joins of co-partitions and their output (cuda_match.cu, cuda_holes.cu) as plain loops: units and
+ *	  queued pieces of units, pages with holes, groups that are given up.
  *
  * Sums are not emulated.
  */
@@ -11,17 +11,17 @@
 #include "hjg_stub_kernels.h"
 #include "lab/hjg_cuda_paper_args.h"
 
-#define OWNERS 3				/* of pages, at most: so there are holes */
+#define OWNERS 3				/* of pages, at most: makes holes */
 
 /* ---- output ---- */
 
-/* The pairs of a unit are collected, then go where the kernel's kind of output has them. */
+/* The pairs of a unit: first collected, then written as the kernel's kind of output does. */
 typedef struct Sink
 {
 	const HjgKSink *args;
 	const char *kind;
 	hjg_u32		nblocks;
-	hjg_u32		block;			/* that the unit falls to */
+	hjg_u32		block;			/* of the unit */
 	HjgPair    *pairs;
 	hjg_u64		npairs;
 	hjg_u64		room;
@@ -38,7 +38,7 @@ collect(Sink *sink, hjg_u32 probe_row, hjg_u32 build_row)
 	sink->pairs[sink->npairs++] = (HjgPair) {probe_row, build_row};
 }
 
-/* Owners in turn fill pages of their own. */
+/* Write pairs to pages of alternating owners. */
 static void
 put_in_pages(Sink *sink, hjg_u32 page_pairs, hjg_u32 nowners)
 {
@@ -60,7 +60,7 @@ put_in_pages(Sink *sink, hjg_u32 page_pairs, hjg_u32 nowners)
 	}
 }
 
-/* Whole chunks of the buffer of a group, or none: then the unit is given up. */
+/* Write whole chunks to the buffer of a group, or none: then the unit is given up. */
 static void
 put_in_group(Sink *sink, hjg_u32 unit)
 {
@@ -206,7 +206,7 @@ head_of(HjgCsrKey key)
 	return (hjg_u32) ((key.high ^ key.low) * 0x9E3779B97F4A7C15ull >> 54);
 }
 
-/* A row by its position in the order of partitions. */
+/* Get a row by its position in the order of partitions. */
 static HjgCsrKey
 paged_tuple(int width, const HjgKRows *rows, hjg_u64 pages, hjg_u32 bits, hjg_u32 i, hjg_u32 *row)
 {
@@ -272,7 +272,7 @@ task_of(const HjgKUnits *units, hjg_u32 unit)
 	return task;
 }
 
-/* Does a large task go to the queue, in pieces? */
+/* Put a large task into the queue, in pieces; false if it is not large. */
 static bool
 enqueue(const HjgKMatch *match, const HjgKTask *task)
 {

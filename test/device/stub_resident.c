@@ -1,9 +1,10 @@
 /*
  * stub_resident.c
- *	  The kernels of resident joins (cuda_table.cu, cuda_packed.cu, cuda_partition.cu, cuda_copartition.cu) and of splits
- *	  (cuda_split.cu) as plain loops with the same result, but for the order of rows and pairs.
+ *	  The kernels of resident joins (cuda_table.cu, cuda_packed.cu, cuda_partition.cu,
+ *	  cuda_copartition.cu) and of splits (cuda_split.cu) as plain loops with the same result, except for
+ *	  the order of rows and pairs.
  *
- * Benchmarks' kinds of output and wide rows are not emulated.
+ * The output of benchmarks and wide rows are not emulated.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,7 @@ region_of(const HjgKPacked *packed, HjgCsrKey mixed)
 	return (hjg_u32) (mixed.high * packed->nregions >> 32);
 }
 
-/* Orders nothing: says which rows find room. */
+/* Check which rows have room, without ordering them. */
 static void
 spread_packed(const Launch *launch)
 {
@@ -116,7 +117,10 @@ spread_packed(const Launch *launch)
 	}
 }
 
-/* A region is emulated by as many words, of positions in the build side: the one of a key, or the first empty one. */
+/*
+ * Find the word of a key, or the first empty one.  A region is emulated by words with positions in the
+ * build side.
+ */
 static hjg_u32 *
 find_word(const HjgKPacked *packed, int width, HjgCsrKey key)
 {
@@ -134,7 +138,7 @@ fill_packed(const Launch *launch)
 	const HjgKPacked *packed = &ARG(HjgKPacked, 0);
 
 	memset(AT(void, packed->sectors), 0xFF, (size_t) packed->nregions * (packed->region_sectors + packed->spare_sectors) * 32);
-	/* those that a region has no rows for would not find words either */
+	/* rows without room in a region would not find words either */
 	if (*AT(hjg_u32, packed->flags) & HJG_K_NO_ROOM)
 		return;
 	for (hjg_u32 i = 0; i < packed->build.nrows; i++)
@@ -236,7 +240,7 @@ scatter_rows(const Launch *launch)
 	}
 }
 
-/* The aligned scatter is one of 4-byte keys. */
+/* Run the scatter for 4-byte keys, the only ones that are aligned. */
 static void
 scatter_aligned(const Launch *launch)
 {
@@ -292,7 +296,7 @@ head_of(HjgCsrKey key)
 	return (hjg_u32) ((key.high ^ key.low) * 0x9E3779B97F4A7C15ull >> 48);
 }
 
-/* One partition, by chains through its build rows. */
+/* Join one partition, with chains through its build rows. */
 static void
 join_part(const HjgKJoin *join, int width, hjg_u32 p, hjg_u32 *heads, hjg_u32 *next)
 {

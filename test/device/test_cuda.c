@@ -1,10 +1,12 @@
 /*
  * test_cuda.c
- *	  The driver "cuda": results of every strategy equal the reference's, the right one is chosen, failing devices rest.
+ *	  The driver "cuda": results of every strategy equal the reference's, the right one is chosen,
+ *	  failing devices rest.
  *
- * With cuda_faults.c, cuda_hostile.c, cuda_memory.c and cuda_times.c.  Runs on a real device where there is one,
- * and on the stub (stub_libcuda.c) when that is first in LD_LIBRARY_PATH; faults are for the stub
- * only.  --short does less, --hostile only that, --time measures; HJG_TEST_SEED in the environment draws other keys.
+ * Consists also of cuda_faults.c, cuda_hostile.c, cuda_memory.c and cuda_times.c.  Runs on a real device
+ * if there is one, and on the stub (stub_libcuda.c) if that is first in LD_LIBRARY_PATH; faults are for
+ * the stub only. --short does less, --hostile only that, --time measures; HJG_TEST_SEED in the environment
+ * changes the keys.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -56,7 +58,10 @@ run_shape(int width, KeyShape shape, hjg_u32 nbuild, hjg_u32 nprobe)
 	ndeclined = 0;
 }
 
-/* On the emulated device the kernels of the literature are not tested, but their host code: some shapes do. */
+/*
+ * True if the shape is worth a test.  The emulated device tests only the host code of the literature's
+ * joins, for which some shapes suffice.
+ */
 static bool
 is_worth(KeyShape shape)
 {
@@ -75,7 +80,7 @@ test_results(void)
 			for (int shape = 0; shape < KEYS_NSHAPES; shape++)
 				if (is_worth(shape))
 					run_shape(widths[w], shape, shape == KEYS_ONE_HOT_BOTH ? 200 : 1500, shape == KEYS_ONE_HOT_BOTH ? 150 : 1100);
-	/* many chunks, too, and partitions of few rows, which are made in several passes */
+	/* many chunks, and partitions of few rows, which need several passes */
 	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 300, .least_chunk_rows = 300};
 	hjg_cuda_paper_tuning.part_rows = 1;
 	for (strategy = HJG_CUDA_FIRST; strategy <= HJG_LAB_LAST; strategy++)
@@ -114,7 +119,7 @@ test_results(void)
 
 /* ---- the choice ---- */
 
-/* What the driver chooses by sizes and keys; its name. */
+/* Name the strategy that the driver chooses by sizes and keys. */
 static const char *
 chosen(int width, HjgMatchMode mode, KeyShape shape, hjg_u32 nbuild)
 {
@@ -166,7 +171,7 @@ compare_probe_rows(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Matches of a probe row, from the last one down: [skip, skip + most) of them. */
+/* Compare pairs with a slice of a probe row: matches [skip, skip + most), counted from the last one down. */
 static bool
 same_slice(const Case *c, hjg_u32 row, HjgCursor slice, const HjgPair *pairs, hjg_u64 npairs)
 {
@@ -175,7 +180,7 @@ same_slice(const Case *c, hjg_u32 row, HjgCursor slice, const HjgPair *pairs, hj
 	const hjg_u64 count = slice.most < left ? slice.most : left;
 	bool		good = npairs == count;
 
-	/* of a slice of one, any match will do */
+	/* in a slice of one, any match is right */
 	for (hjg_u64 i = 0; i < count && good; i++)
 	{
 		bool		found = false;
@@ -189,7 +194,7 @@ same_slice(const Case *c, hjg_u32 row, HjgCursor slice, const HjgPair *pairs, hj
 	return good;
 }
 
-/* NULL, or what is wrong with the rounds of a slice. */
+/* Run the rounds of a slice; NULL, or what is wrong. */
 static const char *
 slice_case(void *join, const Case *c, HjgCursor slice, hjg_u32 capacity)
 {
@@ -270,7 +275,7 @@ test_slices(void)
 	hjg_cuda_tuning = normal;
 }
 
-/* ---- what the arena may say ---- */
+/* ---- hostile words of the arena ---- */
 
 static HjgStatus
 build_of(const HjgSegment *segments, int nsegments, void **join)
@@ -325,7 +330,7 @@ test_occupancy(void)
 	hjg_cuda_stream_close(&stream);
 }
 
-/* More than 2^31 pairs, of one key, come in rounds of constant memory; on a real device only. */
+/* Test more than 2^31 pairs of one key in rounds of constant memory; on a real device only. */
 static void
 test_many_pairs(void)
 {
@@ -348,7 +353,7 @@ test_many_pairs(void)
 	while (status == HJG_OK && good && cursor.row < NROWS)
 	{
 		status = driver->probe(join, &side, 1, &cursor, &pages.result);
-		/* pair number n of all is of probe row n / NROWS and build row n % NROWS */
+		/* pair n of all has probe row n / NROWS and build row n % NROWS */
 		for (hjg_u64 i = 0; i < pages.result.npairs && good; i++)
 		{
 			const HjgPair *pair = &pages.result.pages[i / PAGE_PAIRS][i % PAGE_PAIRS];
@@ -396,7 +401,7 @@ test_health(void)
 	free(block);
 }
 
-/* The wall clock of this process is ahead by so much. */
+/* Seconds by which this process's wall clock is ahead. */
 static time_t ahead_s;
 
 int
@@ -409,7 +414,7 @@ clock_gettime(clockid_t clock, struct timespec *ts)
 	return rc;
 }
 
-/* Somebody sets the clock back by a day: nothing may then last a day. */
+/* Test a clock that is set back by a day: nothing may then last a day. */
 static void
 test_clock_set_back(void)
 {
@@ -426,7 +431,7 @@ test_clock_set_back(void)
 	claim(hjg_health_resting("cuda:8", reason, sizeof(reason)) && sscanf(reason, "left alone for %u s", &rest_s) == 1 && rest_s <= 31,
 		  "a clock that is set back lets no device rest for longer: %s", reason);
 	claim(hjg_cuda_admit(pool, 600, NULL, 0, &grant) == HJG_OK, "memory is granted");
-	/* while it is read the clock is ahead, and while it is waited for it is not; who waits for a day is ended */
+	/* the clock is ahead when it is read, and not while it is waited for; a wait of a day is ended */
 	ahead_s = 24 * 3600;
 	alarm(20);
 	claim(hjg_cuda_admit(pool, 600, NULL, 20, &other) == HJG_ERR_MEMORY, "nor does a join wait for longer");
@@ -435,7 +440,7 @@ test_clock_set_back(void)
 	hjg_cuda_dismiss(&grant);
 }
 
-/* Processes that end because they were told to, in the middle of work which goes on for a moment. */
+/* Test processes that end because they were told to, in the middle of work that continues for a moment. */
 static void
 test_health_excused(void)
 {
@@ -464,7 +469,7 @@ test_health_excused(void)
 	free(block);
 }
 
-#define NUSERS 4				/* runners that meet a device for the first time, at the same time */
+#define NUSERS 4				/* runners that use a device for the first time, at the same time */
 
 static pthread_barrier_t all_here;
 

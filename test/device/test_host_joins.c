@@ -1,10 +1,10 @@
 /*
  * test_host_joins.c
- *	  Joins of sides in host memory: every pair of the reference, through any sizes of chunks, and an error or
- *	  the right pairs wherever a call of the driver fails.
+ *	  Joins of sides in host memory: every pair of the reference, with any sizes of chunks, and an error
+ *	  or the right pairs wherever a call of the driver fails.
  *
- * On a real device its strategies join; on the stub (stub_libcuda.c), whose device memory is the host's, that of
- * sorted_strategy.c does, which bisects.
+ * A real device uses its strategies; the stub (stub_libcuda.c), whose device memory is the host's, uses
+ * sorted_strategy.c.
  */
 #include <string.h>
 
@@ -36,9 +36,9 @@ typedef struct Kind
 {
 	const char *name;
 	System		system;
-	int			bits;			/* of the partitioning */
-	int			set_part;		/* build rows of all over those of a set */
-	const HjgCudaStrategy *strategy;	/* NULL: what suits, on the stub hjg_sorted_strategy */
+	int			bits;			/* of partitioning */
+	int			set_part;		/* all build rows divided by those of a set */
+	const HjgCudaStrategy *strategy;	/* NULL: one that suits, on the stub hjg_sorted_strategy */
 } Kind;
 
 static const Kind stream_kind = {"stream", STREAM, 0, 1, NULL};
@@ -55,12 +55,12 @@ static const Kind spill_kinds[] = {
 	{"spill, csr", SPILL, 4, 3, &hjg_cuda_csr},
 };
 
-static HjgPool *pool;			/* not over a fork */
+static HjgPool *pool;			/* does not survive a fork */
 static long nevicted;
 
 typedef struct Outcome
 {
-	const char *wrong;			/* NULL: what came is right */
+	const char *wrong;			/* NULL: the result is right */
 	HjgStatus	status;
 } Outcome;
 
@@ -75,7 +75,7 @@ compare_pairs(const void *a, const void *b)
 	return x->build_row < y->build_row ? -1 : x->build_row > y->build_row;
 }
 
-/* Keys of a side in one piece; numbers[i]: the row number of place i. */
+/* Make one array of a side's keys; numbers[i]: the row number of position i. */
 static hjg_u8 *
 flatten(const Side *side, int width, hjg_u32 *numbers)
 {
@@ -93,7 +93,7 @@ flatten(const Side *side, int width, hjg_u32 *numbers)
 	return keys;
 }
 
-/* The result with row numbers of the case, in canonical order, is what was expected. */
+/* Check that the result, with row numbers of the case and in canonical order, is the expected one. */
 static bool
 same_pairs(const Case *c, const HjgCudaHostJoin *join, HjgCudaHostResult *result, const hjg_u32 *build_numbers,
 		   const hjg_u32 *probe_numbers)
@@ -117,7 +117,7 @@ same_pairs(const Case *c, const HjgCudaHostJoin *join, HjgCudaHostResult *result
 
 			if (row >= join->probe.nrows || (pair->build_row != HJG_NO_ROW && pair->build_row >= join->build.nrows))
 				return false;
-			/* of a SEMI join any one of the matches */
+			/* in a SEMI join, any match is right */
 			if (c->mode == HJG_MATCH_SEMI && memcmp((const char *) join->probe.keys + row * width,
 													(const char *) join->build.keys + pair->build_row * width, width) != 0)
 				return false;
@@ -147,7 +147,7 @@ margin_is_clean(const HjgCudaHostResult *result)
 
 #define BLOCK_ROWS 16
 
-/* Room for blocks, and no more. */
+/* Make a copro join with just enough room for blocks. */
 static HjgCudaCopro
 copro_of(const Kind *kind, const HjgCudaHostJoin *join, HjgStageMemory *memory)
 {
@@ -160,7 +160,7 @@ copro_of(const Kind *kind, const HjgCudaHostJoin *join, HjgStageMemory *memory)
 	return copro;
 }
 
-/* Memory for what does not stay, and no more. */
+/* Make a spill join with just enough memory for rows that leave the device. */
 static HjgCudaSpill
 spill_of(const Kind *kind, const HjgCudaHostJoin *join)
 {
@@ -240,7 +240,7 @@ join_case(const Kind *kind, const Case *c, const HjgEnv *env, hjg_u64 chunk_rows
 	return outcome;
 }
 
-/* May the join refuse?  A row's pairs, the keys or one partition may be too much for what is tried. */
+/* True if the join may refuse: a row's pairs, the keys or one partition may be too much for this try. */
 static bool
 may_refuse(const Kind *kind, const Case *c, hjg_u64 chunk_rows, HjgStatus status)
 {
@@ -251,7 +251,7 @@ may_refuse(const Kind *kind, const Case *c, hjg_u64 chunk_rows, HjgStatus status
 	return chunk_rows < 4 * (hjg_u64) c->build.nrows || (kind->set_part > 1 && c->mode != HJG_MATCH_ALL);
 }
 
-/* NULL, or what went wrong; *njoined counts the runs that did not refuse. */
+/* Run one mode; NULL, or what is wrong; *njoined counts the runs that did not refuse. */
 static const char *
 run_mode(const Kind *kind, const Case *c, int *njoined)
 {
@@ -303,7 +303,7 @@ test_results(const Kind *kind)
 
 /* ---- sets ---- */
 
-/* NULL, or what is wrong with the sets. */
+/* Check the sets; NULL, or what is wrong. */
 static const char *
 check_sets(const hjg_u64 *rows, int nparts, hjg_u64 capacity, const HjgCudaSets *sets)
 {
@@ -358,7 +358,7 @@ test_sets(void)
 	claim(sets.nsets == 1 && sets.rows[0] == 0, "no rows are one set of none");
 }
 
-/* Bytes cost copro less, rows cost spill nothing. */
+/* Test that more bytes cost copro less, and that rows cost spill nothing. */
 static void
 test_rates(void)
 {

@@ -1,14 +1,14 @@
 /*
  * test_jobs.c
- *	  Jobs with several batches under way: they are on the device side by side where the join has branches and
- *	  there is memory for them, one after the other elsewhere; the rows are the same, also when calls of the
+ *	  Jobs with several batches under way: they are on the device side by side if the join has branches
+ *	  and memory for them, otherwise one after the other.  The rows are the same, also when calls of the
  *	  driver fail in the middle; a cancelled job ends at once.
  *
- * Through the scheduler and an arena, on the emulated libcuda (stub_libcuda.c) or, without the faults, on a real
- * device.  Each scenario is a process of its own, since a context lives as long as its process, and the driver is not
- * even opened in the first one: it does not survive a fork.
- * --time measures jobs whose keys and pairs go through the arena, as a query's do; --ways leaves out what calls of the
- * driver do when they fail, and time limits: for the thread sanitizer.
+ * Through the scheduler and an arena, on the emulated libcuda (stub_libcuda.c) or, without the faults, on
+ * a real device.  Each scenario is a separate process, since a context lives as long as its process; the
+ * driver is not even opened in the first process, because it does not survive a fork. --time measures jobs
+ * whose keys and pairs go through the arena, like a query's; --ways omits failing calls of the driver and
+ * time limits, for the thread sanitizer.
  */
 #include <string.h>
 #include <time.h>
@@ -25,10 +25,10 @@
 #define MAX_ROUNDS 4096
 #define TIMEOUT_NS 60000000000ull
 #define TIMED_BUILD_ROWS 4000000
-#define TIMED_PROBE_ROWS (HJG_SLAB_BYTES / (hjg_u32) sizeof(HjgPair))	/* of a batch, as the executor's are */
+#define TIMED_PROBE_ROWS (HJG_SLAB_BYTES / (hjg_u32) sizeof(HjgPair))	/* of a batch, like the executor's */
 #define TIMED_REPEATS 64
 #define WARM_ROWS 1000000		/* of either side */
-#define WARM_JOBS 15			/* and one before them */
+#define WARM_JOBS 15			/* after an unmeasured one */
 #define LATENCY_US 2000
 #define EXIT_DEVICE 4			/* as in device_health.c */
 
@@ -37,31 +37,32 @@ typedef struct Scenario
 	HjgCudaStrategyId strategy;
 	hjg_u32		copies;			/* build rows of a key */
 	HjgMatchMode mode;
-	size_t		budget_bytes;	/* of device memory; 0: what there is */
+	size_t		budget_bytes;	/* of device memory; 0: the default */
 	long		latency_us;
-	long		fail_at;		/* call of the emulated driver, counted from the build's end; 0: none */
+	long		fail_at;		/* call of the emulated driver, counted from the end of the build; 0: none */
 	int			fail_code;
 	bool		cancel;
-	int			repeats;		/* of each batch, beyond the first time */
-	int			warm_jobs;		/* after this one, in the same process */
+	int			repeats;		/* of each batch, after the first run */
+	int			warm_jobs;		/* after this job, in the same process */
 } Scenario;
 
 typedef struct Outcome
 {
 	bool		right;			/* all batches, all rounds, all pairs */
-	bool		told;			/* the process came to its end */
-	bool		died;			/* or ended itself, because of the device */
+	bool		told;			/* the process finished */
+	bool		died;			/* the process ended itself, because of the device */
 	bool		has_device;
 	bool		emulated;
-	int			status;			/* of the last operation that did not end well */
-	int			most_running;	/* operations at a time */
-	long		nregions;		/* of the arena, that are registered at the end */
-	hjg_u32		strategy;		/* that ran */
+	int			status;			/* of the last operation that failed */
+	int			most_running;	/* most operations at a time */
+	long		nregions;		/* of the arena, registered at the end */
+	hjg_u32		strategy;		/* that was used */
 	hjg_u32		fallback;
 	hjg_u64		busy_ns;
 	hjg_u64		cancel_ns;		/* from the cancellation to the end of the last operation */
 	hjg_u64		batches_ns;		/* from the first batch's submission to the last one's end */
-	double		first_ms[WARM_JOBS];	/* of each warm job: from the build side's submission to the first batch's result */
+	double		first_ms[WARM_JOBS];	/* of each warm job: from the submission of the build side to the
+										 * first batch's result */
 } Outcome;
 
 typedef struct Span
@@ -108,7 +109,7 @@ add_keys(HjgOp *op, hjg_u64 owner, hjg_u32 nrows, int batch, hjg_u32 copies)
 	return true;
 }
 
-/* Build rows of a key. */
+/* Count the build rows of a key. */
 static hjg_u32
 matches_of(const Scenario *scenario, hjg_u32 key)
 {
@@ -131,7 +132,7 @@ expected_pairs(const Scenario *scenario, int batch)
 	return npairs;
 }
 
-/* What a round holds are matches, or rows without one. */
+/* Check that a round's pairs are matches, or rows without one. */
 static bool
 pairs_match(const Scenario *scenario, int batch, const HjgPair *pairs, hjg_u64 npairs)
 {
@@ -160,9 +161,9 @@ typedef struct Job
 	HjgPair    *pages[NBATCHES];
 	hjg_u64		npairs[NBATCHES];
 	bool		finished[NBATCHES];
-	int			left[NBATCHES];	/* repeats */
+	int			left[NBATCHES];	/* repeats left */
 	hjg_u64		submitted_ns;
-	hjg_u64		first_ns;		/* when the first result was there; 0: not yet */
+	hjg_u64		first_ns;		/* time of the first result; 0: not yet */
 } Job;
 
 static void
@@ -191,7 +192,7 @@ wait_build(const HjgJobReport *report)
 	return true;
 }
 
-/* Take what is ready of a batch; false when it is wrong. */
+/* Take the ready result of a batch; false when it is wrong. */
 static bool
 look_at(Job *job, int b, Outcome *outcome)
 {
@@ -212,7 +213,7 @@ look_at(Job *job, int b, Outcome *outcome)
 		job->finished[b] = true;
 		return true;
 	}
-	/* who repeats measures */
+	/* repeats are for measuring */
 	if (job->scenario->repeats == 0 && (hjg_check_round(expected, &reported, NULL) != HJG_CHECK_GOOD ||
 										!pairs_match(job->scenario, b, job->pages[b], reported.npairs)))
 		return false;
@@ -258,7 +259,7 @@ open_batches(Job *job)
 	return true;
 }
 
-/* All batches at once, until all are finished. */
+/* Run all batches at once, until all are finished. */
 static bool
 run_batches(Job *job, Outcome *outcome)
 {
@@ -296,7 +297,7 @@ run_batches(Job *job, Outcome *outcome)
 	return true;
 }
 
-/* warm: which of the warm jobs this is; -1: it is none of them */
+/* Run a job; warm: number of the warm job; -1: not a warm one. */
 static bool
 run_job(const Scenario *scenario, int device_ix, int warm, Outcome *outcome)
 {
@@ -345,7 +346,7 @@ run_job(const Scenario *scenario, int device_ix, int warm, Outcome *outcome)
 	return right;
 }
 
-/* ---- scenarios, each in a process of its own ---- */
+/* ---- scenarios, each in a separate process ---- */
 
 static int
 most_at_a_time(void)
@@ -383,7 +384,7 @@ play(const void *arg, void *result)
 	outcome->most_running = most_at_a_time();
 	outcome->nregions = stub != NULL ? stub->live_regions : 0;
 	hjg_scheduler_stop();
-	/* all memory of the device is back, and nothing writes to it any more */
+	/* all memory of the device is returned, and nothing writes to it any more */
 	if (stub != NULL && stub->in_flight != 0)
 		outcome->right = false;
 }
@@ -419,7 +420,7 @@ test_side_by_side(void)
 		const Scenario *s = &tables[i];
 		Outcome		outcome = played(s);
 
-		/* a machine with other work may not let all of them begin while the first runs */
+		/* on a machine with other load, not all may begin while the first runs */
 		for (int again = 0; again < 4 && outcome.right && outcome.most_running < HJG_MAX_WAYS; again++)
 			outcome = played(s);
 		claim(outcome.right && outcome.status == HJG_OK && outcome.fallback == HJG_OK &&
@@ -448,8 +449,9 @@ test_one_way(void)
 }
 
 /*
- * Calls of the batches, with errors that the context survives.  Where waiting fails nobody knows what the device still
- * writes to, and the process ends, as it does for a job of one batch (test_cuda.c).
+ * Test calls of the batches that fail with errors which the context survives.  When waiting fails, nobody
+ * knows what the device still writes to, and the process ends, as it does for a job of one batch
+ * (test_cuda.c).
  */
 static void
 test_failing_calls(void)
@@ -487,7 +489,7 @@ test_cancel(void)
 	claim(outcome.cancel_ns < 100000000, "within 100 ms (%.1f)", (double) outcome.cancel_ns / 1e6);
 }
 
-/* A job of a device that has just done one like it. */
+/* Time jobs on a device that has just run a similar one. */
 static bool
 time_warm_job(HjgCudaStrategyId strategy)
 {
@@ -537,7 +539,7 @@ main(int argc, char **argv)
 	const Scenario simple = {.strategy = HJG_CUDA_DIRECT, .copies = 1};
 	Outcome		seen;
 
-	/* the process that the scheduler starts to look for OpenCL devices: none are wanted here */
+	/* the process that the scheduler starts to search OpenCL devices: none are wanted here */
 	if (asked & PROBE_OPENCL)
 		return 0;
 	seen = played(&simple);

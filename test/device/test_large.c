@@ -1,11 +1,12 @@
 /*
  * test_large.c
- *	  Jobs whose numbers do not fit 31 bits: more than 2^31 probe rows with as many matches, in batches; more than 2^31
- *	  build rows, on the device as a whole and in passes of a small budget.  Every pair is checked.
+ *	  Jobs whose numbers exceed 31 bits: more than 2^31 probe rows with as many matches, in batches;
+ *	  more than 2^31 build rows, on the device as a whole and in passes of a small budget.  Every pair
+ *	  is checked.
  *
  * For a GPU of 80 GB and a host with 24 GB to spare; "test_large ROWS" does the same with fewer rows
- * anywhere.  Build row i has the key i * ODD mod 2^32, so that all keys differ and a key says which row it is of.
- * Each join is a process of its own, since a context and its budget live as long as their process.
+ * anywhere.  Build row i has the key i * ODD mod 2^32, so that all keys differ and a key identifies its
+ * row.  Each join is a separate process, since a context and its budget live as long as their process.
  */
 #include <getopt.h>
 #include <string.h>
@@ -19,9 +20,10 @@
 #define WIDTH HJG_KEY_WIDTH_4
 #define ODD 2654435761u
 #define ODD_INVERSE 244002641u	/* ODD * ODD_INVERSE mod 2^32 is 1 */
-#define STRIDE 1000003			/* from one probe row's partner to the next one's */
+#define STRIDE 1000003			/* between the partners of consecutive probe rows */
 #define NBATCHES 12				/* at a time */
-#define BATCH_ROWS (7 * (HJG_SLAB_BYTES / 8 / (hjg_u32) sizeof(HjgPair)))	/* in passes, a round leaves room */
+#define BATCH_ROWS (7 * (HJG_SLAB_BYTES / 8 / (hjg_u32) sizeof(HjgPair)))	/* in passes, a round leaves
+																			 * room */
 #define SLAB_ROWS (HJG_SLAB_BYTES / WIDTH)
 #define MANY_ROWS ((1ull << 31) + 3000000)
 #define TIMEOUT_NS 200000000000ull
@@ -32,7 +34,7 @@ typedef struct Large
 	HjgCudaStrategyId strategy;
 	hjg_u64		build_rows;
 	hjg_u64		probe_rows;		/* of all batches */
-	size_t		budget_bytes;	/* of device memory; 0: what there is */
+	size_t		budget_bytes;	/* of device memory; 0: the default */
 } Large;
 
 typedef struct Outcome
@@ -48,7 +50,7 @@ typedef struct Outcome
 static HjgServe serve;
 static HjgArena arena;
 
-/* A slab of keys for the build side, or for a batch. */
+/* Lease a slab of keys for the build side, or for a batch. */
 static hjg_u32 *
 new_slab(hjg_u64 owner, hjg_u32 nrows, hjg_u32 *slab_ix)
 {
@@ -78,7 +80,7 @@ add_build_rows(HjgOp *op, hjg_u64 owner, hjg_u64 nrows)
 	return true;
 }
 
-/* A place for batches, one after the other. */
+/* A place for consecutive batches. */
 typedef struct Place
 {
 	HjgOp	   *op;
@@ -86,7 +88,7 @@ typedef struct Place
 	hjg_u32    *keys;
 	hjg_u32		keys_slab;
 	HjgPair    *page;
-	hjg_u64		first_row;		/* of the batch that it holds */
+	hjg_u64		first_row;		/* of its batch */
 	hjg_u32		nrows;			/* 0: none */
 	hjg_u32		round;
 } Place;
@@ -129,7 +131,7 @@ submit(const Large *large, Place *place, hjg_u64 owner, hjg_u32 job_ix, hjg_u32 
 	hjg_doorbell_ring(&arena.view, job_ix);
 }
 
-/* The whole batch in one round, each row once, with its partner. */
+/* Check that one round has the whole batch, each row once, with its partner. */
 static bool
 is_right(const Large *large, const Place *place)
 {
@@ -227,13 +229,13 @@ run_job(const Large *large, int device_ix, Outcome *outcome)
 	return outcome->right;
 }
 
-/* An engine of the host that is priced out of the market: the device is to join what it can. */
+/* Make the cpu engine too expensive, so that the device joins what it can. */
 static void
 price_cpu_out(HjgControl *control)
 {
 	HjgUnitCosts costs = hjg_model_default_costs;
 
-	costs.probe_tuple_ns *= 900;	/* as much as is believed */
+	costs.probe_tuple_ns *= 900;	/* the most that is believed */
 	memcpy(control->calibration, &costs, sizeof(costs));
 	control->calibration_seq = 2;
 }
@@ -278,7 +280,7 @@ main(int argc, char **argv)
 		{.name = "build rows, in passes", .build_rows = many, .probe_rows = 3 * BATCH_ROWS, .budget_bytes = many * 4},
 	};
 
-	/* the process that the scheduler starts to look for OpenCL devices: none are wanted here */
+	/* the process that the scheduler starts to search OpenCL devices: none are wanted here */
 	if (probing)
 		return 0;
 	for (size_t i = 0; i < sizeof(joins) / sizeof(joins[0]); i++)

@@ -1,7 +1,7 @@
 /*
  * test_opencl.c
- *	  The coupled engine's tests on every OpenCL device that is ready, PoCL as a rule; where there is
- *	  none they are skipped with the reason.  test_opencl [--short] [--device=opencl:N] [seed]
+ *	  The coupled engine's tests on every OpenCL device that is ready, usually PoCL; without one they
+ *	  are skipped with the reason.  test_opencl [--short] [--device=opencl:N] [seed]
  */
 #include <getopt.h>
 #include <math.h>
@@ -27,7 +27,7 @@ plain_free(void *arg, void *ptr, size_t bytes)
 	free(ptr);
 }
 
-/* Dispositions that were there before the first OpenCL call are there after it. */
+/* Check that the signal dispositions are the same as before the first OpenCL call. */
 static bool
 signals_kept(const struct sigaction *before)
 {
@@ -44,7 +44,7 @@ signals_kept(const struct sigaction *before)
 typedef struct Watched
 {
 	const HjgDeviceHealth *entry;
-	hjg_u32		least;			/* operations on the device, whenever the join polled */
+	hjg_u32		least;			/* fewest operations on the device at any poll of the join */
 } Watched;
 
 static bool
@@ -57,7 +57,10 @@ look(void *arg)
 	return false;
 }
 
-/* A process that dies in the driver must leave a trace, and a device that fails again and again be left alone. */
+/*
+ * Test that a process that dies in the driver leaves a trace, and that a device that fails repeatedly
+ * rests.
+ */
 static void
 test_health(int number)
 {
@@ -95,7 +98,7 @@ test_health(int number)
 	free(block);
 }
 
-/* Spans against a byte each. */
+/* Test spans against one place for each byte. */
 static void
 test_spans(void)
 {
@@ -117,7 +120,7 @@ test_spans(void)
 		hjg_u64		at = begin;
 		hjg_u64		until;
 
-		/* what is there alone, in order, and nothing between */
+		/* bytes that are only there, in order, and none in between */
 		while ((until = hjg_cl_spans_next(&spans, place, &from, end)) > 0)
 		{
 			good = good && from >= at && until > from && until <= end;
@@ -127,7 +130,7 @@ test_spans(void)
 				good = good && places[at] == place;
 			from = until;
 		}
-		/* bytes behind the last span are anywhere, and not looked for by that name */
+		/* bytes behind the last span are anywhere, but not found as such */
 		for (; place != HJG_CL_ANYWHERE && at < end; at++)
 			good = good && places[at] != place;
 		good = good && hjg_cl_spans_set(&spans, begin, end, place);
@@ -140,7 +143,7 @@ test_spans(void)
 	claim(good && most > 3 && spans.n == 0, "spans say the same as a byte each, up to %d of them", most);
 }
 
-/* Buffers are kept for the next join of about their size, and not for good. */
+/* Test that buffers are kept for the next join of about their size, but not for ever. */
 static void
 test_buffers_kept(void)
 {
@@ -200,7 +203,7 @@ test_buffers_kept(void)
 	hjg_cl_close(&device);
 }
 
-/* A join of n rows with themselves, all on the device or all on the CPU; bytes that crossed meanwhile. */
+/* Join n rows with themselves, all on the device or all on the CPU; returns the bytes that crossed. */
 static bool
 join_on(const HjgRunner *runner, double cpu_share, hjg_u32 nrows, hjg_u32 *keys, HjgResult *result, hjg_u64 crossed[HJG_PROCESSORS])
 {
@@ -233,8 +236,9 @@ join_on(const HjgRunner *runner, double cpu_share, hjg_u32 nrows, hjg_u32 *keys,
 }
 
 /*
- * Only what crosses is copied: of a join that is all the device's keys, the table's empty headers and places of pairs go there, and pairs
- * and their counts come back, whatever the steps between; the rest, for headers of partitions, is less than a byte a row.
+ * Test that only crossing data is copied: for a join on the device, keys, the table's empty headers and
+ * places of pairs go there, and pairs and their counts come back, whatever the steps in between; the rest,
+ * for headers of partitions, is less than a byte a row.
  */
 static void
 test_crossing(const HjgRunner *runner)
@@ -256,7 +260,10 @@ test_crossing(const HjgRunner *runner)
 	pages_destroy(&pages);
 }
 
-/* Bytes that should cross for each step of a join of nrows with themselves, so much of which is on the CPU. */
+/*
+ * Compute the bytes that should cross for each step of a join of nrows with themselves, with these shares
+ * on the CPU.
+ */
 static void
 expect_crossings(bool partitioned, int bits, hjg_u32 nrows, const double *ratios, double bytes[HJG_PROCESSORS][HJG_STEP_COUNT])
 {
@@ -284,7 +291,7 @@ expect_crossings(bool partitioned, int bits, hjg_u32 nrows, const double *ratios
 	}
 }
 
-/* What the model says to cross before each step does, in joins of any ratios. */
+/* Test that the predicted bytes cross before each step, in joins of any ratios. */
 static void
 test_predicted_crossing(const HjgRunner *runner)
 {
@@ -294,7 +301,7 @@ test_predicted_crossing(const HjgRunner *runner)
 	const HjgEnv env = {.alloc = plain_alloc, .free = plain_free};
 	double		crossed = 0;
 	int			nwrong = 0;
-	int			nsingle = 0;	/* partitioned by one pass */
+	int			nsingle = 0;	/* joins partitioned in one pass */
 	Pages		pages;
 
 	pages_create(&pages, 1, ROWS);
@@ -330,7 +337,7 @@ test_predicted_crossing(const HjgRunner *runner)
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 			for (int i = 0; i < HJG_STEP_COUNT; i++)
 			{
-				/* places are shares of rows, which are cut at whole ones */
+				/* places are shares of rows, which are cut at whole rows */
 				if (fabs((double) stats.copied[p][i].bytes - bytes[p][i]) > 64)
 				{
 					printf("# run %d, step %d to %d: %llu bytes, expected %.0f\n", run, i, p, (unsigned long long) stats.copied[p][i].bytes, bytes[p][i]);
@@ -344,7 +351,7 @@ test_predicted_crossing(const HjgRunner *runner)
 		  RUNS, crossed / RUNS / ROWS);
 }
 
-/* All of it once more as on a device with memory of its own. */
+/* Repeat everything as on a device with its own memory. */
 static void
 test_copies(int number)
 {
@@ -376,7 +383,10 @@ test_copies(int number)
 	hjg_cl_set_copies(false);
 }
 
-/* A program that does not know --probe-opencl, started as the child, would start children without end. */
+/*
+ * Test that a program which does not know --probe-opencl, started as the child, does not start children
+ * without end.
+ */
 static void
 test_child_starts_none(void)
 {
@@ -392,8 +402,8 @@ test_child_starts_none(void)
 }
 
 /*
- * A device that calibration says to be faster than the cpu engine is measured ahead of joins, for all widths of keys; another one is
- * not.  A short run is content with the first width.
+ * Test that a device which calibration found faster than the cpu engine is measured ahead of joins, for
+ * all widths of keys, and another is not.  A short run is content with the first width.
  */
 static void
 test_measured_ahead(int number)
@@ -432,7 +442,7 @@ test_measured_ahead(int number)
 	free(control);
 }
 
-/* On one device. */
+/* Test one device. */
 static void
 test_device(const HjgDeviceInfo *device)
 {
@@ -448,14 +458,14 @@ test_device(const HjgDeviceInfo *device)
 	{
 		runners[w] = hjg_opencl_begin(number, widths[w], &cpu_threads, reason, sizeof(reason));
 		good = good && runners[w] != NULL;
-		/* the tests' keys lie anywhere, and a CPU device takes them so */
+		/* the tests' keys are not aligned, which a CPU device accepts */
 		if (runners[w] != NULL)
 			runners[w]->align_bytes = 1;
 	}
 	if (claim(good, "a device that is listed as ready can be opened%s%s", good ? "" : ": ", reason))
 	{
 		test_coupled_on((const HjgRunner *const *) runners, hjg_device_name(device->id).text);
-		/* where that was on copies, there is no other way */
+		/* a device that works on copies has no other mode */
 		if (runners[0]->move == NULL)
 			test_copies(number);
 		else

@@ -1,10 +1,10 @@
 /*
  * test_payload.c
- *	  Payload columns of the driver "cuda": beside every pair stand the columns of its rows, by every strategy, in
- *	  chunks, windows and rounds; every call of the driver API may fail.
+ *	  Payload columns of the driver "cuda": every pair has the columns of its rows, with every strategy,
+ *	  in chunks, windows and rounds; every call of the driver API may fail.
  *
- * Runs on a real device where there is one, and on the stub as test_cuda.c does; --short does less, HJG_TEST_SEED draws
- * other keys.
+ * Runs on a real device if there is one, and on the stub as test_cuda.c does; --short does less,
+ * HJG_TEST_SEED changes the keys.
  */
 #include <string.h>
 
@@ -19,14 +19,14 @@
 static HjgStub *stub;
 static const HjgDriver *const driver = &hjg_cuda_driver;
 
-/* Word w of the columns of a row; other rows and sides have other words. */
+/* Make word w of the columns of a row; all rows and sides have different words. */
 static hjg_u32
 word_of(HjgSideId side, hjg_u32 row, hjg_u32 w)
 {
 	return hjg_mix32(HJG_HASH_NO_SEED, row * 64 + w) ^ (side == HJG_SIDE_PROBE ? 0x5A5A5A5Au : 0);
 }
 
-/* Give a side's segments their columns; returns what holds them. */
+/* Give a side's segments their columns; returns the memory. */
 static hjg_u32 *
 make_columns(const Side *side, HjgSideId id, hjg_u32 bytes)
 {
@@ -52,7 +52,7 @@ typedef struct Setting
 {
 	int			strategy;
 	HjgPayloadBytes payload;
-	hjg_u32		sides;			/* that must be gathered */
+	hjg_u32		sides;			/* sides that must be gathered */
 	int			npages;
 } Setting;
 
@@ -81,7 +81,7 @@ columns_right(const HjgResult *result, HjgPayloadBytes payload)
 	return true;
 }
 
-/* As who reads the result adds its columns up. */
+/* Compute the checksum of a result's columns, as its reader does. */
 static hjg_u64
 sum_columns(const HjgResult *result, HjgPayloadBytes payload)
 {
@@ -97,7 +97,7 @@ sum_columns(const HjgResult *result, HjgPayloadBytes payload)
 	return sum;
 }
 
-/* NULL: what came is right.  *status is that of the call that ended the join. */
+/* Join a case; NULL if the result is right. *status is that of the call that ended the join. */
 static const char *
 join_case(const Case *c, const Setting *setting, const HjgEnv *env, HjgStatus *status)
 {
@@ -147,7 +147,7 @@ join_case(const Case *c, const Setting *setting, const HjgEnv *env, HjgStatus *s
 	return wrong;
 }
 
-/* A join with columns of these widths. */
+/* Run a join with columns of these widths. */
 static const char *
 run_join(int width, HjgMatchMode mode, KeyShape shape, hjg_u32 nbuild, hjg_u32 nprobe, const Setting *setting)
 {
@@ -219,7 +219,7 @@ test_strategies(void)
 	hjg_cuda_tuning = normal;
 }
 
-/* Rounds that end where a page does: more pairs than the result has room for. */
+/* Test rounds that end at the end of a page: more pairs than fit the result. */
 static void
 test_rounds(void)
 {
@@ -230,7 +230,7 @@ test_rounds(void)
 	claim(run_join(4, HJG_MATCH_ALL, KEYS_DUPLICATES, 20000, 12000, &windows) == NULL, "a batch of several rounds, in order");
 }
 
-/* ---- what is not gathered ---- */
+/* ---- columns that are not gathered ---- */
 
 static void
 test_declined(void)
@@ -265,7 +265,7 @@ test_declined(void)
 	free(probe);
 }
 
-/* Memory for the keys and not for the columns; then not even for the keys. */
+/* Test memory for the keys but not for the columns; then not even for the keys. */
 static void
 test_budgets(void)
 {
@@ -284,7 +284,7 @@ test_budgets(void)
 	hjg_cuda_tuning = usual;
 }
 
-/* Row numbers with holes, as of a build side that many processes filled. */
+/* Test row numbers with holes, like those of a build side that many processes filled. */
 static void
 test_holes(void)
 {

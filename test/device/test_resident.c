@@ -1,12 +1,13 @@
 /*
  * test_resident.c
- *	  The resident joins: which one is chosen, and that each gives the reference's pairs.
- *	  test_resident [--short | --quick | --brief] [--strategy NAMES] [seed]: all strategies, or these (as of the benchmark).
+ *	  The resident joins: the choice among them, and that each gives the reference's pairs.
+ *	  test_resident [--short | --quick | --brief] [--strategy NAMES] [seed]: all strategies, or these
+ *	  (as in the benchmark).
  *
- * The joins run where there is a real device; the choice is tested anywhere.  --quick is for tools that make a launch
- * a thousand times slower (compute-sanitizer): few cases, by grids that would fill a small device, but every strategy,
- * match mode and key width, and sizes on both sides of what a block holds.  --brief is for racecheck, the slowest
- * of these tools: the same with one match mode a case, in turn.
+ * The joins need a real device; the choice is tested anywhere. --quick is for tools that make a launch a
+ * thousand times slower (compute-sanitizer): few cases, by grids that would fill a small device, but every
+ * strategy, match mode and key width, and sizes on both sides of what fits a block. --brief is for
+ * racecheck, the slowest of these tools: the same with one match mode a case, in turn.
  */
 #include <dlfcn.h>
 #include <getopt.h>
@@ -33,7 +34,7 @@ static const int widths[] = {4, 8, 16};
 
 /* ---- the choice ---- */
 
-/* Number ix of those that are tried. */
+/* Name the strategy that is tried as number ix. */
 static const char *
 choice(const HjgCudaDevice *device, int width, hjg_u64 nbuild, hjg_u64 nprobe, int ix)
 {
@@ -44,7 +45,7 @@ choice(const HjgCudaDevice *device, int width, hjg_u64 nbuild, hjg_u64 nprobe, i
 	return choices[ix] != NULL ? choices[ix]->name : "none";
 }
 
-/* What the benchmark's tables name is there. */
+/* Test that everything named in the benchmark's tables exists. */
 static void
 test_tables(void)
 {
@@ -143,7 +144,10 @@ take(HjgCudaStream *stream, HjgLabMoving moving, size_t bytes, HjgCudaPtr *ptr)
 	must(moving == HJG_LAB_BY_COPY ? hjg_cuda_alloc(stream, bytes, ptr) : hjg_lab_managed_take(stream, bytes, ptr), stream);
 }
 
-/* In the order of row numbers if they have no gaps; else, and with_rows, with a column of row numbers. */
+/*
+ * Copy a side to the device: in the order of row numbers if they have no gaps; otherwise, and with_rows,
+ * with a column of row numbers.
+ */
 static void
 upload(HjgCudaStream *stream, HjgLabMoving moving, const Side *from, int width, bool with_rows, HjgCudaSide *to)
 {
@@ -184,7 +188,7 @@ compare_pairs(const void *a, const void *b)
 	return x->build_row < y->build_row ? -1 : x->build_row > y->build_row;
 }
 
-/* The key of a row number. */
+/* Find the key of a row number. */
 static const hjg_u8 *
 key_of(const Side *side, int width, hjg_u32 row)
 {
@@ -208,7 +212,7 @@ same_pairs(const Case *c, HjgPair *found)
 				return false;
 			continue;
 		}
-		/* any one of the matches */
+		/* any match is right */
 		build = key_of(&c->build, c->width, found[i].build_row);
 		if (found[i].probe_row != c->expected[i].probe_row || build == NULL ||
 			memcmp(build, key_of(&c->probe, c->width, found[i].probe_row), (size_t) c->width) != 0)
@@ -246,7 +250,7 @@ margin_is_clean(const HjgPair *margin)
 	return true;
 }
 
-/* Pairs of a join that is probed before its table is verified. */
+/* Count the pairs of a join that is probed before its table is verified. */
 static hjg_u64
 join_ahead(Joined *joined, const HjgCudaStrategy *strategy, const HjgCudaShape *shape, hjg_u64 capacity)
 {
@@ -259,7 +263,7 @@ join_ahead(Joined *joined, const HjgCudaStrategy *strategy, const HjgCudaShape *
 	return npairs;
 }
 
-/* NULL, or what went wrong; *declined counts builds that said no. */
+/* Join a case; NULL, or what is wrong; *declined counts builds that refused. */
 static const char *
 join_case(HjgCudaStream *stream, const HjgCudaStrategy *strategy, const Case *c, bool with_rows, int *declined)
 {
@@ -333,7 +337,7 @@ join_case(HjgCudaStream *stream, const HjgCudaStrategy *strategy, const Case *c,
 	return wrong;
 }
 
-/* Names of the strategies that are run. */
+/* Names of the strategies to run. */
 static const char *names[HJG_BENCH_MOST];
 
 static bool
@@ -345,7 +349,7 @@ is_run(const HjgCudaStrategy *strategy)
 	return false;
 }
 
-/* What one strategy made of the runs with one kind of keys. */
+/* Outcomes of one strategy's runs with one kind of keys. */
 typedef struct Tally
 {
 	const char *wrong;
@@ -353,7 +357,7 @@ typedef struct Tally
 	int			nruns;
 } Tally;
 
-/* All strategies on one case. */
+/* Run all strategies on one case. */
 static void
 join_all(HjgCudaStream *stream, const Case *c, bool with_rows, Tally *tallies)
 {
@@ -401,9 +405,12 @@ test_joins(HjgCudaStream *stream)
 						continue;
 					case_create(&c, test_seed + (hjg_u64) (shape * 16 + mode), widths[w], mode, shape,
 								sizes[i][0] / shrink, sizes[i][1] / shrink);
-					/* in every other case a few rows make partitions of several passes */
+					/* in every other case partitions of few rows need several passes */
 					hjg_cuda_paper_tuning.part_rows = (i + mode / 2) % 2 == 0 ? 16 : 0;
-					/* in three of four radix1 partitions as it does millions of rows, to 2^10, 2^11 and 2^12 partitions */
+					/*
+					 * in three of four cases radix1 partitions as for millions of rows, to 2^10, 2^11 and
+					 * 2^12 partitions
+					 */
 					hjg_cuda_parts_tuning = (HjgCudaPartsTuning) {
 						.aligned_bits = (i + mode) % 4 == 0 ? 0 : HJG_CUDA_ALIGNED_LEAST_BITS - 1 + (i + mode) % 4,
 						.tile_rows = ALIGNED_TILE_ROWS

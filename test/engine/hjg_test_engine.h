@@ -1,7 +1,7 @@
 /*
  * hjg_test_engine.h
- *	  Harness of the engine tests: claims, seeded inputs, a counting allocator,
- *	  and a reference join that shares no code with the engine.
+ *	  Harness of the engine tests: claims, seeded inputs, a counting allocator, and a reference join
+ *	  that shares no code with the engine.
  */
 #ifndef HJG_TEST_ENGINE_H
 #define HJG_TEST_ENGINE_H
@@ -12,22 +12,22 @@
 
 #include "engine/hjg_engine_internal.h"
 
-/* One claim, printed as a TAP line; returns condition. */
+/* Print a claim as a TAP line; returns condition. */
 extern bool claim(bool condition, const char *format,...) __attribute__((format(printf, 2, 3)));
 extern int	claims_passed;
 extern int	claims_failed;
 
-/* A run under valgrind or a sanitizer does less of everything. */
+/* True under valgrind or a sanitizer: do less of everything. */
 extern bool short_run;
 extern hjg_u64 test_seed;
 
 /*
- * Options without values that the program was called with, a bit each in the order of names, which ends with NULL; ends the
- * program for any other.  What follows them is argv[optind].
+ * Read options without values, one bit each in the order of names, which ends with NULL; ends the program
+ * for any other.  The arguments behind them begin at argv[optind].
  */
 extern unsigned test_options(int argc, char **argv, const char *const *names);
 
-/* The run's seed, and a hash seed that follows from it. */
+/* Set the run's seed, and a hash seed derived from it. */
 extern void set_test_seed(hjg_u64 seed);
 
 /* --- random numbers --- */
@@ -40,9 +40,9 @@ typedef struct Random
 extern hjg_u64 random_u64(Random *random);
 extern hjg_u32 random_below(Random *random, hjg_u32 n);
 
-/* --- the engine's surroundings --- */
+/* --- the engine's environment --- */
 
-/* Blocks that a join may have at a time: two a table of the coupled engine's many, and others. */
+/* Most blocks of a join at a time: two for each of the coupled engine's many tables, and others. */
 #define MEMORY_BLOCKS 640
 
 typedef struct Memory
@@ -52,9 +52,9 @@ typedef struct Memory
 	long		live_blocks;
 	size_t		live_bytes;
 	size_t		peak_bytes;
-	long		fail_at;		/* this allocation fails, counted from 1; 0: none */
+	long		fail_at;		/* number of the allocation that fails, from 1; 0: none */
 	long		npolls;			/* atomic */
-	long		cancel_at;		/* this poll cancels, and all later ones; 0: none */
+	long		cancel_at;		/* number of the poll from which on polls cancel; 0: none */
 	jmp_buf    *jump;			/* cancel by a long jump instead */
 	void	   *blocks[MEMORY_BLOCKS];	/* to be freed after a long jump */
 } Memory;
@@ -70,18 +70,19 @@ typedef enum KeyShape
 	KEYS_UNIFORM,				/* about one row a key */
 	KEYS_DUPLICATES,			/* about eight rows a key on both sides */
 	KEYS_ZIPF_05,
-	KEYS_ZIPF_10,				/* probe side, and the build side a little */
+	KEYS_ZIPF_10,				/* on the probe side, and a little on the build side */
 	KEYS_ZIPF_15,
 	KEYS_ONE_HOT_BUILD,			/* all build rows but one */
 	KEYS_ONE_HOT_PROBE,
 	KEYS_ONE_HOT_BOTH,
 	KEYS_COLLIDING,				/* many keys, all in one bucket */
-	KEYS_COLLIDING_HOT,			/* one key has most build rows, the probes ask for its neighbours */
+	KEYS_COLLIDING_HOT,			/* one key has most build rows, and the probes look for its neighbours */
 	KEYS_EXTREME,				/* zero, all bits set, single bits */
 	KEYS_DISJOINT,
 	KEYS_UNIQUE,				/* on the build side, which has four fifths of the probe side's keys */
-	KEYS_DENSE,					/* likewise, and neighbours as numbers */
-	KEYS_DENSE_REPEATED,		/* neighbours; one has half of the build rows, the others four on average */
+	KEYS_DENSE,					/* unique and consecutive numbers */
+	KEYS_DENSE_REPEATED,		/* consecutive numbers; one has half of the build rows, the others four on
+								 * average */
 	KEYS_NSHAPES
 } KeyShape;
 
@@ -109,7 +110,7 @@ typedef struct Case
 
 extern void case_create(Case *c, hjg_u64 seed, int width, HjgMatchMode mode, KeyShape shape,
 						hjg_u32 nbuild, hjg_u32 nprobe);
-/* Make a case of keys that malloc() gave; the case frees them. */
+/* Make a case of keys from malloc(); the case frees them. */
 extern void case_of_keys(Case *c, hjg_u64 seed, int width, HjgMatchMode mode, hjg_u8 *build, hjg_u32 nbuild,
 						 hjg_u8 *probe, hjg_u32 nprobe);
 extern void case_destroy(Case *c);
@@ -123,23 +124,26 @@ typedef struct Pages
 extern void pages_create(Pages *pages, int npages, hjg_u32 page_pairs);
 extern void pages_destroy(Pages *pages);
 
-/* An engine whose rounds may end with room left; else a round ends with a full result or with the batch. */
+/*
+ * True for an engine whose rounds may end with room left; otherwise a round ends with a full result or
+ * with the batch.
+ */
 extern bool rounds_may_end_early;
-/* Does a round that went from *from to *to hold what it must? */
+/* Check the contents of a round that went from *from to *to. */
 extern bool check_round(const Case *c, const HjgCursor *from, const HjgCursor *to, const HjgResult *result);
 
 /*
- * All rounds of a batch, with pages of their own, each checked; NULL on success, otherwise what went
+ * Run all rounds of a batch, with pages of their own, and check each; NULL on success, otherwise what is
  * wrong.  probe is an engine's, with its join.
  */
 typedef HjgStatus (*ProbeFn) (void *join, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result);
 extern const char *run_rounds(const Case *c, ProbeFn probe, void *join, int npages, hjg_u32 page_pairs);
 
-/* Build, probe in rounds, check each; what is NULL on success, otherwise what went wrong. */
+/* Build, probe in rounds, check each; NULL on success, otherwise what is wrong. */
 extern const char *run_case(const Case *c, HjgPool *pool, HjgCpuStrategy strategy, int npages,
 							hjg_u32 page_pairs, Memory *memory);
 
-/* Tuning under which a few hundred rows reach every path. */
+/* Set tuning with which a few hundred rows reach every path. */
 extern void tune_small(void);
 extern void tune_default(void);
 

@@ -11,7 +11,7 @@
 #define MAX_WIDTH 16
 #define TEST_ROWS 1000
 
-/* Key number n: small integers, or spread over the domain. */
+/* Write key number n: small integers, or spread over the domain. */
 static void
 put_key(int width, hjg_u8 *key, hjg_u64 n, bool spread)
 {
@@ -24,8 +24,8 @@ put_key(int width, hjg_u8 *key, hjg_u64 n, bool spread)
 }
 
 /*
- * Probability that a key passes that was not added, with nkeys keys in nwords words: a
- * word has a Poisson-distributed number of keys.
+ * Compute the probability that a key that was not added passes, with nkeys keys in nwords words: a word
+ * has a Poisson-distributed number of keys.
  */
 static double
 theory(double nkeys, double nwords)
@@ -42,7 +42,7 @@ theory(double nkeys, double nwords)
 	return sum;
 }
 
-/* Rows of [begin, end) that pass, by batches; *odd when the answers contradict each other. */
+/* Count the rows of [begin, end) that pass, in batches; *odd when the answers contradict each other. */
 static hjg_u64
 count_passing(const HjgBloom *bloom, hjg_u64 begin, hjg_u64 end, bool spread, bool *odd)
 {

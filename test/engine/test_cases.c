@@ -1,7 +1,7 @@
 /*
  * test_cases.c
- *	  Inputs of the tests, of all shapes of keys, cut into segments; and the reference join, which sorts
- *	  and shares no code with the engines.
+ *	  Inputs of the tests, with all shapes of keys, cut into segments; and the reference join, which
+ *	  sorts and shares no code with the engines.
  */
 #include <math.h>
 
@@ -15,7 +15,10 @@ const char *const key_shape_names[KEYS_NSHAPES] = {
 
 /* --- keys --- */
 
-/* Zipf by inversion of the continuous approximation; exact shape does not matter here. */
+/*
+ * Draw from a Zipf distribution by inversion of its continuous approximation; the exact shape does not
+ * matter here.
+ */
 static hjg_u32
 zipf(Random *random, hjg_u32 n, double theta)
 {
@@ -46,7 +49,10 @@ put_key(int width, hjg_u8 *key, hjg_u64 id)
 		memcpy(key, words, 16);
 }
 
-/* Keys whose mixes share their first bits and differ in the last 8, or only in the low word. */
+/*
+ * Write a key; the mixes of all these keys share their first bits and differ in the last 8, or only in the
+ * low word.
+ */
 static void
 put_colliding_key(int width, hjg_u8 *key, hjg_u32 id)
 {
@@ -279,7 +285,7 @@ join_reference(Case *c)
 	free(probe);
 }
 
-/* Segments and the reference of keys that are there. */
+/* Make the segments and the reference of a case with keys. */
 static void
 finish_case(Case *c)
 {

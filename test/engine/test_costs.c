@@ -1,6 +1,6 @@
 /*
  * test_costs.c
- *	  Unit costs of the coupled engine out of made-up samples, of which is known what they were made of.
+ *	  Unit costs of the coupled engine from generated samples with known costs.
  */
 #include <math.h>
 
@@ -13,12 +13,15 @@
 static const double slower_by[HJG_PROCESSORS] = {0.3, 0.1};
 static const double exchange_ns[HJG_PROCESSORS] = {2, 3};
 
-/* Each copy, and a byte. */
+/* Cost of each copy, and of a byte. */
 static const HjgCopyCost copy[HJG_PROCESSORS] = {{20000, 0.15}, {12000, 0.2}};
 static const HjgCopyCost call = {9000, 0.01};
 static const HjgCopyCost moved[HJG_PROCESSORS] = {{30000, 0.12}, {25000, 0.1}};
 
-/* Steps of each series of a join without and with partitioning; what both sides have is in two of them, and in each for half of its time. */
+/*
+ * Steps of each series of a join without and with partitioning; a step of both sides is in two series,
+ * with half of its time in each.
+ */
 #define NSERIES 4
 
 static const bool has_step[2][NSERIES][HJG_STEP_COUNT] = {
@@ -45,7 +48,7 @@ nseries_of(int partitioned, int step)
 	return n;
 }
 
-/* For how much of a processor's time in the step's series the other one is at work, too. */
+/* Compute the fraction of a processor's time in the step's series in which the other processor works too. */
 static double
 overlap(const HjgCoupledSample *sample, int partitioned, int p, int step)
 {
@@ -65,14 +68,14 @@ make_copies(const HjgCopyCost *cost, double n, double bytes)
 	return (HjgCopySample) {.copies = {n, bytes}, .ns = n * cost->each_ns + bytes * cost->byte_ns};
 }
 
-/* A row of a step alone. */
+/* Compute the cost of a row of a step alone. */
 static double
 row_ns(int size, int partitioned, int p, int step)
 {
 	return (p == HJG_ON_CPU ? 10 : 16) + step + 4 * size + 2 * partitioned;
 }
 
-/* The join of a way and run: its ratios, and from them what each step took. */
+/* Make the sample of a join: its ratios, and from them the time of each step. */
 static HjgCoupledSample
 make_sample(int size, int partitioned, HjgCalibrationWay way, int run)
 {
@@ -117,7 +120,7 @@ make_samples(HjgCoupledSamples *samples)
 				samples[k / 2][k % 2][way][run] = make_sample(k / 2, k % 2, (HjgCalibrationWay) way, run);
 }
 
-/* All steps of a sample on a processor took so much longer. */
+/* Lengthen all steps of a sample on a processor. */
 static void
 slow_down(HjgCoupledSample *sample, int p, double factor)
 {
@@ -141,7 +144,7 @@ costs_of(const HjgCoupledSamples *samples)
 	return costs;
 }
 
-/* Are these the costs that the samples were made of? */
+/* Check that these are the costs of which the samples were made. */
 static bool
 as_made(const HjgStepCosts *costs)
 {
@@ -151,7 +154,7 @@ as_made(const HjgStepCosts *costs)
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 			for (int i = 0; i < HJG_STEP_COUNT; i++)
 			{
-				/* what joins without partitioning do not have is taken from those with it */
+				/* steps that joins without partitioning lack are taken from those with it */
 				const double ns = row_ns(k / 2, nseries_of(k % 2, i) > 0 ? k % 2 : 1, p, i);
 
 				good = good && near(costs->alone_ns[k % 2][k / 2][p][i], ns) &&
@@ -167,7 +170,7 @@ is_cost(const HjgCopyCost *cost, const HjgCopyCost *wanted)
 	return near(cost->each_ns, wanted->each_ns) && near(cost->byte_ns, wanted->byte_ns);
 }
 
-/* Copies, of which one in three takes up to twice as long. */
+/* Test copies of which one in three takes up to twice as long. */
 static void
 test_disturbed_copies(HjgCoupledSamples *samples)
 {
@@ -224,7 +227,7 @@ test_costs(void)
 	costs = costs_of(samples);
 	claim(as_made(&costs), "one join in sixteen that was disturbed changes none of them");
 
-	/* each step is disturbed in a quarter of the joins, each in others: a median sees nothing of it */
+	/* each step is disturbed in a quarter of the joins, each in others: a median does not see it */
 	make_samples(samples);
 	for (int run = 0; run < NRUNS; run++)
 		for (int i = 0; i < HJG_STEP_COUNT; i++)

@@ -1,7 +1,7 @@
 /*
  * test_coupled.c
- *	  The coupled engine: every strategy and knob gives the reference's rows, rounds
- *	  may start and end anywhere, and nothing is left after a failure.
+ *	  The coupled engine: every strategy and setting gives the reference's rows, rounds may start and
+ *	  end anywhere, and nothing is left after a failure.
  */
 #include <math.h>
 
@@ -9,7 +9,7 @@
 
 static const int widths[] = {4, 8, 16};
 
-/* A configuration by number: all strategies, and the knobs in changing company. */
+/* Make configuration number n: all strategies, with varying settings. */
 static void
 config_of(HjgCoupledConfig *config, int n, Random *random)
 {
@@ -36,7 +36,7 @@ config_of(HjgCoupledConfig *config, int n, Random *random)
 	}
 }
 
-/* A join, and the probe segments that it takes instead of the case's; NULL: those. */
+/* A join, and the packed probe segments that it takes; NULL: the case's. */
 typedef struct Probed
 {
 	HjgCoupled *join;
@@ -51,7 +51,7 @@ probe_join(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *curs
 	return hjg_coupled_probe(probed->join, probed->packed != NULL ? probed->packed : segments, nsegments, cursor, result);
 }
 
-/* The segments of a side, packed by any plan that they take; free with free_packed(). */
+/* Pack the segments of a side, with any plan that suits; free with free_packed(). */
 static HjgSegment *
 pack_side(const Side *side, int width, Random *random)
 {
@@ -91,7 +91,7 @@ free_packed(HjgSegment *packed, int nsegments)
 	free(packed);
 }
 
-/* Build, probe in rounds, check each; NULL or what went wrong.  Keys that came packed: probe is their segments. */
+/* Build, probe in rounds, check each; NULL, or what is wrong.  Packed keys: probe is their segments. */
 static const char *
 run_segments(const Case *c, const HjgSegment *build, const HjgSegment *probe, HjgPool *pool, const HjgCoupledConfig *config,
 			 const HjgRunner *runner, int npages, hjg_u32 page_pairs, HjgCoupledStats *stats)
@@ -123,7 +123,7 @@ run_coupled(const Case *c, HjgPool *pool, const HjgCoupledConfig *config, const 
 	return run_segments(c, c->build.segments, NULL, pool, config, runner, npages, page_pairs, stats);
 }
 
-/* The same with keys that come packed. */
+/* Do the same with packed keys. */
 static const char *
 run_packed(const Case *c, HjgPool *pool, const HjgCoupledConfig *config, const HjgRunner *runner, int npages,
 		   hjg_u32 page_pairs, HjgCoupledStats *stats)
@@ -135,7 +135,7 @@ run_packed(const Case *c, HjgPool *pool, const HjgCoupledConfig *config, const H
 
 	if (wrong == NULL && !stats->gave_up && stats->feed_rows < c->build.nrows)
 		wrong = "packed keys that nobody read";
-	/* where no unit decompresses, those who execute hash keys as they come */
+	/* if no unit decompresses, the units that execute hash packed keys */
 	if (wrong == NULL && !stats->gave_up && stats->units.cpu_d + stats->units.device_d == 0 && c->width != 16 &&
 		!config->separate_tables && stats->hashed_rows < c->build.nrows)
 		wrong = "packed keys that were unpacked";
@@ -185,7 +185,7 @@ run_shape(const HjgRunner *runner, const char *what, HjgPool *pool, int width, K
 		  what, width, key_shape_names[shape], nbuild, nprobe, nruns, nparted, ngave_up ? ", some by the cpu engine" : "");
 }
 
-/* A round from every place where a cut can be. */
+/* Start a round at every place where a cut can be. */
 static void
 start_at_every_place(const HjgRunner *runner, const char *what, HjgPool *pool, int width, HjgMatchMode mode,
 					 KeyShape shape, hjg_u32 n)
@@ -230,7 +230,7 @@ start_at_every_place(const HjgRunner *runner, const char *what, HjgPool *pool, i
 	case_destroy(&c);
 }
 
-/* A round of one match of each row. */
+/* Run a round of one match of each row. */
 static HjgStatus
 probe_first(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
 {
@@ -241,7 +241,7 @@ probe_first(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *cur
 	return status == HJG_OK && cursor->most != 1 ? HJG_ERR_INPUT : status;
 }
 
-/* A join of all pairs that is asked for one match of each row, which is what it would give in mode SEMI. */
+/* Test a join of all pairs that is asked for one match of each row: the same as mode SEMI. */
 static void
 first_matches(const HjgRunner *runner, const char *what, HjgPool *pool, int width, KeyShape shape, hjg_u32 n)
 {
@@ -271,7 +271,7 @@ first_matches(const HjgRunner *runner, const char *what, HjgPool *pool, int widt
 	case_destroy(&c);
 }
 
-/* Rounds of one batch by the coupled and the cpu engine in turn. */
+/* Run the rounds of a batch alternately by the coupled and the cpu engine. */
 static void
 take_turns(const HjgRunner *runner, const char *what, HjgPool *pool, int width, KeyShape shape, hjg_u32 n)
 {
@@ -313,7 +313,7 @@ take_turns(const HjgRunner *runner, const char *what, HjgPool *pool, int width, 
 	case_destroy(&c);
 }
 
-/* buffer_bytes: 0, or so small that the build side is in parts. */
+/* Build and probe; buffer_bytes: 0, or so small that the build side is in parts. */
 static HjgStatus
 attempt(const Case *c, Memory *memory, int n, size_t buffer_bytes, const HjgRunner *runner, Pages *pages)
 {
@@ -380,10 +380,10 @@ every_poll_and_alloc(const HjgRunner *runner, const char *what, HjgPool *pool, i
 	case_destroy(&c);
 }
 
-/* On a busy machine a launch ends before the next one is queued: so often it may. */
+/* Most runs until a launch is queued behind another: on a busy machine it may end before. */
 #define TIMED_RUNS 50
 
-/* All launches are told apart: those for a device with nothing to do, and those behind others. */
+/* Test that launches for an idle device and launches behind others are distinguished. */
 static void
 times_of_launches(const HjgRunner *runner, const char *what, HjgPool *pool)
 {
@@ -460,11 +460,11 @@ test_coupled_on(const HjgRunner *const runners[3], const char *what)
 	hjg_pool_destroy(pool);
 }
 
-/* ---- what needs no device, or a bad one ---- */
+/* ---- without a device, or with a bad one ---- */
 
 /*
- * A build side in parts, and a result that just takes all pairs: the last window is no smaller than what is left, and rows of windows are not cut
- * into ever smaller ones as the room ends.
+ * Test a build side in parts, with a result that just fits all pairs: the last window is as large as the
+ * rest, and windows are not cut into ever smaller ones as the room ends.
  */
 static void
 windows_of_parts(HjgPool *pool)
@@ -597,7 +597,7 @@ gives_up(const HjgRunner *runner, HjgPool *pool)
 	claim(wrong == NULL && stats.gave_up, "thousands of keys in one bucket: the cpu engine joins");
 	case_destroy(&c);
 
-	/* two lists that are short enough make one that is longer than any that is built */
+	/* two short lists make one that is longer than any that is built */
 	config.separate_tables = true;
 	config.strategy = HJG_COUPLED_SHJ_DD;
 	case_create(&c, test_seed, 16, HJG_MATCH_ALL, KEYS_COLLIDING, 400, 400);
@@ -624,7 +624,7 @@ gives_up(const HjgRunner *runner, HjgPool *pool)
 	case_destroy(&c);
 }
 
-/* One of the last bytes of the longest of some packed segments. */
+/* Find one of the last bytes of the longest packed segment. */
 static hjg_u8 *
 a_byte_of(const HjgSegment *packed, int nsegments, Random *random)
 {
@@ -637,7 +637,10 @@ a_byte_of(const HjgSegment *packed, int nsegments, Random *random)
 		random_below(random, longest->packed_bytes < 200 ? (hjg_u32) longest->packed_bytes : 200);
 }
 
-/* A packed batch that was damaged ends the build or the round, and the join goes on with a whole one. */
+/*
+ * Test that a damaged packed batch ends the build or the round, and that the join continues with an
+ * undamaged one.
+ */
 static void
 damaged(const HjgRunner *runner, HjgPool *pool)
 {
@@ -687,7 +690,7 @@ damaged(const HjgRunner *runner, HjgPool *pool)
 	case_destroy(&c);
 }
 
-/* Calibration gives costs under which the model chooses ratios, and the join is right. */
+/* Test that the model chooses ratios with calibrated costs, and that the join is right. */
 static void
 calibrated(const HjgRunner *runner, HjgPool *pool)
 {
@@ -736,7 +739,7 @@ calibrated(const HjgRunner *runner, HjgPool *pool)
 		  wrong ? ": " : "", wrong ? wrong : "");
 }
 
-/* On a device that takes small buffers and aligned memory only, costs are numbers all the same. */
+/* Test that costs are numbers on a device that takes only small buffers and aligned memory. */
 static void
 calibrated_in_part(const HjgRunner *runner, HjgPool *pool)
 {
@@ -768,7 +771,7 @@ counting_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	return counted->launch(arg, launch, ticket);
 }
 
-/* One that has no time makes do with a part of the joins. */
+/* Test that a calibration without time uses a part of the joins. */
 static void
 calibrated_in_time(const HjgRunner *runner, HjgPool *pool)
 {

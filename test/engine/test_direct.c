@@ -1,18 +1,18 @@
 /*
  * test_direct.c
- *	  Tables that are an array by key: taken for dense keys and for no others, and
- *	  equal to the reference wherever the keys lie and however often they are repeated.
+ *	  Tables that are an array by key: used for dense keys and for no others, and equal to the reference
+ *	  for any range of keys and any repetition.
  */
 #include "hjg_test_engine.h"
 
-/* Where the keys of a case lie, as numbers with a sign. */
+/* The range of a case's keys, as signed numbers. */
 typedef enum Place
 {
 	AT_ONE,
 	AROUND_ZERO,
 	AT_LEAST,					/* from the least number on */
 	AT_GREATEST,				/* up to the greatest */
-	OVER_GREATEST,				/* from some below the greatest number to some above the least: no neighbours */
+	OVER_GREATEST,				/* from below the greatest number to above the least: not neighbours */
 	ANYWHERE,
 	NPLACES
 } Place;
@@ -54,7 +54,7 @@ swap(hjg_u32 *numbers, hjg_u32 i, hjg_u32 j)
 	numbers[j] = number;
 }
 
-/* n > 2 different numbers below range in random order, the least and the greatest of them first. */
+/* Choose n > 2 different numbers below range in random order, the least and the greatest of them first. */
 static hjg_u32 *
 choose(hjg_u32 n, hjg_u32 range, Random *random)
 {
@@ -68,7 +68,7 @@ choose(hjg_u32 n, hjg_u32 range, Random *random)
 	return numbers;
 }
 
-/* What became of the table, and of its pairs. */
+/* Check the kind of the table, and its pairs. */
 static const char *
 check_case(const Case *c, HjgPool *pool, bool direct)
 {
@@ -93,17 +93,17 @@ check_case(const Case *c, HjgPool *pool, bool direct)
 	return (stats.strategy == HJG_CPU_DIRECT) == direct ? NULL : direct ? "no array" : "an array";
 }
 
-/* How often keys occur. */
+/* The repetition of keys. */
 typedef enum Repeats
 {
 	ONCE,
 	ONE_TWICE,
-	SOME,						/* as often as chance has it */
+	SOME,						/* at random */
 	ONE_OFTEN,					/* a third of the rows has one key */
 	NREPEATS
 } Repeats;
 
-/* n build rows with keys among range numbers, the least and the greatest among them. */
+/* Run n build rows with keys among range numbers, including the least and the greatest. */
 static const char *
 run_dense(hjg_u64 seed, HjgPool *pool, int width, HjgMatchMode mode, Place place, hjg_u32 n, hjg_u32 range, Repeats repeats,
 		  bool direct)
@@ -125,7 +125,7 @@ run_dense(hjg_u64 seed, HjgPool *pool, int width, HjgMatchMode mode, Place place
 		put_number(width, build, i, first + (repeats == ONE_OFTEN && i % 3 == 0 ? range / 3 : random_below(&random, range)));
 	for (hjg_u32 i = 0; i < nprobe; i++)
 		put_number(width, probe, i, first - range / 4 + random_below(&random, range + range / 2 + 2));
-	/* numbers that a place must not be cut from */
+	/* numbers that must not be truncated to a place */
 	for (hjg_u32 i = 0; width == 8 && i < nprobe; i += 17)
 		put_number(width, probe, i, first + numbers[i % (n < range ? n : range)] + ((hjg_u64) 1 << (32 + i % 32)));
 	free(numbers);
@@ -136,7 +136,7 @@ run_dense(hjg_u64 seed, HjgPool *pool, int width, HjgMatchMode mode, Place place
 	return wrong;
 }
 
-/* Everything at random. */
+/* Test random cases. */
 static void
 random_cases(HjgPool *const *pools, int npools, int nseeds)
 {
@@ -166,7 +166,7 @@ random_cases(HjgPool *const *pools, int npools, int nseeds)
 		  seed, wrong ? ": " : "", wrong ? wrong : "");
 }
 
-/* The most places that a row may take, and one more. */
+/* Test the most places that a row may take, and one more. */
 static void
 limits(HjgPool *const *pools, int npools)
 {
@@ -194,7 +194,7 @@ limits(HjgPool *const *pools, int npools)
 		}
 }
 
-/* What fits in memory is decided by the larger one of both, before keys are known. */
+/* Test that the memory bound is that of the larger table, since it is needed before keys are known. */
 static void
 memory_of_arrays(void)
 {

@@ -1,13 +1,12 @@
 /*
  * test_faults.c
- *	  Cancellation at every poll, failure of every allocation, bad input, and
- *	  how often poll() is called.
+ *	  Cancellation at every poll, failure of every allocation, bad input, and the frequency of poll().
  */
 #include <time.h>
 
 #include "hjg_test_engine.h"
 
-/* Build and probe; false when all went to the end. */
+/* Build and probe; returns the status that ended it. */
 static HjgStatus
 attempt(const Case *c, Memory *memory, HjgCpuStrategy strategy, Pages *pages)
 {
@@ -31,7 +30,7 @@ attempt(const Case *c, Memory *memory, HjgCpuStrategy strategy, Pages *pages)
 	return status;
 }
 
-/* One by which dense keys get an array, and others a table. */
+/* Choose a strategy that gives dense keys an array, and others a table. */
 static HjgCpuStrategy
 strategy_of(KeyShape shape)
 {
@@ -103,7 +102,7 @@ every_alloc(HjgPool *pool, int width, KeyShape shape)
 	case_destroy(&c);
 }
 
-/* A failed or cancelled probe leaves a join that can be probed again. */
+/* Test that a failed or cancelled probe leaves a join that can be probed again. */
 static void
 goes_on_after_failure(HjgPool *pool)
 {
@@ -175,7 +174,7 @@ bad_input(void)
 	claim(memory_is_clean(&memory), "nothing left after bad input");
 }
 
-/* The longest time that a thread worked between two polls: its own, not the clock's. */
+/* The longest time that a thread worked between two polls, on the thread's own clock. */
 static hjg_u64 longest_gap_ns;
 static __thread hjg_u64 last_poll_ns;
 

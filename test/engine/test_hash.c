@@ -1,10 +1,11 @@
 /*
  * test_hash.c
- *	  The mixes of hjg_hash.h are permutations and spread their first bits, also of keys that were chosen by another seed.
+ *	  The mixes of hjg_hash.h are permutations and spread their first bits, also for keys chosen with
+ *	  another seed.
  */
 #include "hjg_test_engine.h"
 
-/* Most keys in one of 4096 buckets. */
+/* Count the keys in the fullest of 4096 buckets. */
 static hjg_u32
 most_of(const hjg_u64 *mixed, hjg_u32 n, int shift)
 {
@@ -21,7 +22,7 @@ most_of(const hjg_u64 *mixed, hjg_u32 n, int shift)
 	return most;
 }
 
-/* Keys of one bucket, of one end, or of one high word by a seed that is not this process's. */
+/* Test keys of one bucket, of one end, or of one high word by a seed that is not this process's. */
 static void
 test_seeds(void)
 {

@@ -1,7 +1,7 @@
 /*
  * test_join.c
- *	  Results equal the reference's for all widths, modes, strategies, numbers
- *	  of threads, instruction sets and shapes of keys.
+ *	  Results equal the reference's for all widths, modes, strategies, numbers of threads, instruction
+ *	  sets and shapes of keys.
  */
 #include "hjg_test_engine.h"
 
@@ -9,7 +9,7 @@ static const char *const mode_names[] = {"all", "left", "semi", "anti"};
 static const char *const strategy_names[] = {"auto", "nop"};
 static const int widths[] = {4, 8, 16};
 
-/* All modes, strategies and pools for one width and shape; result pages of all kinds. */
+/* Run all modes, strategies and pools for one width and shape, with result pages of all kinds. */
 static void
 run_shape(int width, KeyShape shape, HjgPool *const *pools, int npools, hjg_u32 nbuild, hjg_u32 nprobe,
 		  const char *note)
@@ -60,7 +60,7 @@ run_sizes(HjgPool *const *pools, int npools)
 	}
 }
 
-/* Sizes at which the default tuning partitions and uses all threads. */
+/* Run sizes at which the default tuning partitions and uses all threads. */
 static void
 run_large(HjgPool *const *pools, int npools)
 {

@@ -1,7 +1,7 @@
 /*
  * test_pack.c
- *	  Packing of key columns: every plan gives back what it took, on easy and on adversarial
- *	  columns; damage is found; the planner's sizes are those that packing gives.
+ *	  Packing of key columns: every plan restores its input, for easy and adversarial columns; damage is
+ *	  found; the planner's predicted sizes are right.
  */
 #include <string.h>
 
@@ -36,7 +36,7 @@ static const char *const shape_names[NSHAPES] = {
 	"extremes", "of all sizes", "decimals", "negative zeros"
 };
 
-/* The bits of a float of this width. */
+/* Get the bits of a float of this width. */
 static hjg_u64
 float_bits(int width, double number)
 {
@@ -98,7 +98,7 @@ fill_keys(hjg_u8 *keys, int width, hjg_u32 nrows, Shape shape, Random *random)
 	for (hjg_u32 i = 0; i < nrows; i++)
 		for (int c = 0; c < width / column; c++)
 		{
-			/* the second word of 16-byte keys goes its own way */
+			/* the second word of 16-byte keys has another shape */
 			last[c] = value_of(c ? (Shape) ((shape + 5) % NSHAPES) : shape, column, i, last[c], random);
 			memcpy(keys + (size_t) i * (size_t) width + 8 * c, &last[c], (size_t) column);
 		}
@@ -147,7 +147,7 @@ batch_destroy(Batch *b)
 	free(b->scratch);
 }
 
-/* Open and unpack all blocks of a batch of so many bytes at packed. */
+/* Open and unpack all blocks of a batch of `bytes` bytes at packed. */
 static HjgStatus
 unpack_all(Batch *b, const void *packed, size_t bytes)
 {
@@ -161,14 +161,14 @@ unpack_all(Batch *b, const void *packed, size_t bytes)
 	return status;
 }
 
-/* May packing refuse this plan for this column? */
+/* True if packing may refuse this plan for a column. */
 static bool
 may_refuse(const HjgPackPlan *plan)
 {
 	return plan->scale || plan->dict;
 }
 
-/* Pack, unpack, compare; NULL or what went wrong. */
+/* Pack, unpack, compare; NULL or what is wrong. */
 static const char *
 round_trip(Batch *b, const HjgPackPlan *plans, bool *refused)
 {
@@ -221,7 +221,7 @@ try_shape(int width, Shape shape)
 		  shape_names[shape], ntrips, nrefused, wrong ? ": " : "", wrong ? wrong : "");
 }
 
-/* Runs alone say the same as the rows. */
+/* Test that runs alone give the same values as the rows. */
 static void
 partial(int width)
 {
@@ -260,7 +260,7 @@ partial(int width)
 	batch_destroy(&b);
 }
 
-/* Any bit that changes, and any end that is missing, is noticed. */
+/* Test that any changed bit and any missing end is noticed. */
 static void
 damage(int width)
 {
@@ -296,7 +296,7 @@ damage(int width)
 	batch_destroy(&b);
 }
 
-/* Batches that somebody made up, checksums and all, do no harm: for the sanitizers and valgrind. */
+/* Test that forged batches with right checksums do no harm: for the sanitizers and valgrind. */
 static void
 forged(int width)
 {
@@ -315,7 +315,7 @@ forged(int width)
 		fill_keys(b.keys, width, b.nrows, (Shape) random_below(&random, NSHAPES), &random);
 		if (hjg_pack(&b.memory.env, width, plans, b.keys, b.nrows, b.packed, &b.bytes) != HJG_OK)
 			continue;
-		/* exactly as long as it says, so that a step too far is seen */
+		/* exactly as long as its header says, so that a read beyond is noticed */
 		copy = malloc(b.bytes);
 		memcpy(copy, b.packed, b.bytes);
 		header = (HjgPackHeader *) copy;
@@ -344,7 +344,7 @@ forged(int width)
 	batch_destroy(&b);
 }
 
-/* The plan that is chosen for size against all plans that packing takes; and its price against the truth. */
+/* Compare the plan chosen for size with all plans that packing accepts, and its price with the real size. */
 static void
 planned(int width, Shape shape)
 {
@@ -385,7 +385,7 @@ planned(int width, Shape shape)
 		if (!refused && b.bytes < least)
 			least = b.bytes;
 	}
-	/* a column's head is some hundred bytes that no plan saves */
+	/* no plan saves the some hundred bytes of a column's header */
 	if (!wrong && (double) chosen_bytes > 1.05 * (double) least + 1024)
 		wrong = "not the smallest";
 	if (!wrong && (priced_bytes > 1.1 * (double) chosen_bytes + 1024 || priced_bytes < 0.9 * (double) chosen_bytes - 1024))
@@ -396,7 +396,7 @@ planned(int width, Shape shape)
 	batch_destroy(&b);
 }
 
-/* Where bytes are dear the column is packed, where they cost next to nothing it is left alone. */
+/* Test that the column is packed if bytes are expensive, and left alone if they cost next to nothing. */
 static void
 worth_it(void)
 {
@@ -458,7 +458,7 @@ fails_and_stops(void)
 	batch_destroy(&b);
 }
 
-/* Names as in the papers. */
+/* Test names as in the papers. */
 static void
 names(void)
 {

@@ -48,7 +48,7 @@ tally_run(HjgPool *pool)
 	return good;
 }
 
-/* Pauses in which helpers that nobody holds awake fall asleep, and in which those that are held do at last. */
+/* Test pauses in which helpers fall asleep unless they are held awake, and in which held ones do at last. */
 static bool
 paused_runs(HjgPool *pool)
 {

@@ -6,7 +6,7 @@
 
 static const int widths[] = {4, 8, 16};
 
-/* One probe call from *cursor on, on a join built for it alone. */
+/* Run one probe call from *cursor on, on a join built for it alone. */
 static const char *
 round_on_fresh_join(const Case *c, HjgPool *pool, HjgCpuStrategy strategy, HjgCursor *cursor, HjgResult *result)
 {
@@ -91,7 +91,7 @@ start_at_every_place(HjgPool *pool, int width, HjgMatchMode mode, KeyShape shape
 	case_destroy(&c);
 }
 
-/* Is the round the slice of each of its rows?  Counts the pairs. */
+/* Check that the round is the slice of each of its rows, and count the pairs. */
 static bool
 check_slice(const Case *c, const HjgCursor *from, const HjgCursor *to, const HjgResult *result)
 {
@@ -117,7 +117,7 @@ check_slice(const Case *c, const HjgCursor *from, const HjgCursor *to, const Hjg
 	return n == result->npairs;
 }
 
-/* A round of one match a row, in any order: what check_round() knows as mode SEMI. */
+/* Check a round of one match a row, in any order, which check_round() knows as mode SEMI. */
 static bool
 check_first_slice(const Case *c, const HjgCursor *from, const HjgCursor *to, const HjgResult *result,
 				  hjg_u8 *seen)
@@ -140,7 +140,7 @@ check_first_slice(const Case *c, const HjgCursor *from, const HjgCursor *to, con
 	return to->skip == 0 && to->most == 1;
 }
 
-/* All rows, slice after slice. */
+/* Run all rows, slice by slice. */
 static void
 slices(HjgPool *pool, int width, KeyShape shape, hjg_u32 n, hjg_u32 most, hjg_u32 page_pairs)
 {
@@ -193,7 +193,7 @@ slices(HjgPool *pool, int width, KeyShape shape, hjg_u32 n, hjg_u32 most, hjg_u3
 	free(seen);
 }
 
-/* What no engine should be asked for. */
+/* Test requests that an engine must refuse. */
 static void
 impossible_slices(void)
 {
@@ -245,7 +245,7 @@ tiny_pages(HjgPool *pool, KeyShape shape, hjg_u32 n)
 	claim(wrong == NULL, "pages of 1 to 1000 pairs, %s", key_shape_names[shape]);
 }
 
-/* Much more output than memory: one key on both sides. */
+/* Test far more output than memory: one key on both sides. */
 static void
 one_key_everywhere(HjgPool *pool, hjg_u32 n)
 {
@@ -285,7 +285,7 @@ one_key_everywhere(HjgPool *pool, hjg_u32 n)
 	free(keys);
 }
 
-/* A resumed batch in the buffer of another one: no state of the old one may show. */
+/* Test a resumed batch in the buffer of another: no state of the old batch may show. */
 static void
 reused_buffer(void)
 {

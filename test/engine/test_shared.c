@@ -1,17 +1,17 @@
 /*
  * test_shared.c
- *	  A table that one join builds and others probe, where they have it mapped.
+ *	  A table that one join builds and others probe through their own mapping.
  */
 #include "hjg_test_engine.h"
 
-/* The parts of a table as they were asked for, and what another process would see of them. */
+/* The requested parts of a table, as another process would see them. */
 typedef struct Parts
 {
 	Memory		memory;			/* must be first: it is the environment's argument */
 	void	   *built[HJG_TABLE_NPARTS];
 	size_t		bytes[HJG_TABLE_NPARTS];
 	int			nasked;
-	int			fail_at;		/* this part is refused, counted from 1; 0: none */
+	int			fail_at;		/* number of the refused part, from 1; 0: none */
 } Parts;
 
 static void *
@@ -48,7 +48,7 @@ probe(void *join, const HjgSegment *segments, int nsegments, HjgCursor *cursor, 
 	return hjg_join_probe(join, segments, nsegments, cursor, result);
 }
 
-/* Copies of the parts at other addresses; the built ones are gone. */
+/* Copy the parts to other addresses and remove the built ones. */
 static void
 move_parts(Parts *parts, void *moved[HJG_TABLE_NPARTS])
 {
@@ -100,7 +100,7 @@ probed_by_two(HjgPool *pool, int width, HjgMatchMode mode, KeyShape shape, hjg_u
 	case_destroy(&c);
 }
 
-/* Lines are as many as the rows ask for, not a power of two: bytes a row. */
+/* Test the bytes a row: the number of lines depends on the rows and is not a power of two. */
 static void
 dense(int width, double most_bytes)
 {

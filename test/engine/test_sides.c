@@ -1,7 +1,7 @@
 /*
  * test_sides.c
- *	  Where the device works on copies: the side that series which scatter are on, under made-up costs that leave a
- *	  sensible model no choice.
+ *	  The side of series that scatter, for a device that works on copies, with generated costs that
+ *	  leave a sensible model no choice.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #define NROWS 20000
 #define NSIZES 2
 
-/* ---- a device that works on copies, of a runner of threads that needs none ---- */
+/* ---- a device that works on copies: a runner of threads, which needs none ---- */
 
 static const HjgRunner *threads;
 static hjg_u64 last_ticket;
@@ -26,7 +26,7 @@ note_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	return status;
 }
 
-/* Both copies are one: it is good when nobody writes to it any more. */
+/* Wait instead of copying: both copies are the same memory, valid when nobody writes to it. */
 static HjgStatus
 move_nothing(void *arg, HjgProcessor to, const HjgMemory *memory, const HjgRange *ranges, int nranges)
 {
@@ -45,7 +45,7 @@ fetch_here(void *arg, const void *memory, size_t off, size_t bytes, void *into)
 
 /* ---- costs ---- */
 
-/* Costs of some steps, in nanoseconds a row, by the processor. */
+/* Set the costs of some steps, in nanoseconds a row, for each processor. */
 static void
 set_steps(HjgStepCosts *costs, HjgStep first, HjgStep last, double cpu_ns, double device_ns)
 {
@@ -57,7 +57,10 @@ set_steps(HjgStepCosts *costs, HjgStep first, HjgStep last, double cpu_ns, doubl
 		}
 }
 
-/* All steps alike; pieces cost little, and what crosses so much: a row, and a byte of the table. */
+/*
+ * Make equal costs for all steps; pieces are cheap, and crossing has these costs: of a row, and of a byte
+ * of the table.
+ */
 static HjgStepCosts
 make_costs(double cpu_ns, double device_ns, double row_ns, double byte_ns)
 {
@@ -78,7 +81,7 @@ make_costs(double cpu_ns, double device_ns, double row_ns, double byte_ns)
 	return costs;
 }
 
-/* ---- joins under them ---- */
+/* ---- joins with these costs ---- */
 
 typedef struct Sides
 {
@@ -87,7 +90,7 @@ typedef struct Sides
 	const HjgRunner *runner;
 } Sides;
 
-/* Which side all steps that scatter were on; HJG_PROCESSORS: now one, now the other, or the join went wrong. */
+/* Find the side of all steps that scatter; HJG_PROCESSORS: they change sides, or the join is wrong. */
 static HjgProcessor
 side_of(const Sides *with, HjgCoupledStrategy strategy, const HjgStepCosts *costs)
 {
@@ -124,7 +127,7 @@ side_of(const Sides *with, HjgCoupledStrategy strategy, const HjgStepCosts *cost
 	return nrows[HJG_ON_CPU] > 0 ? HJG_ON_CPU : HJG_ON_DEVICE;
 }
 
-/* Under all of some strategies, whose names are in the claim. */
+/* Claim the side for each of some strategies, whose names are in the claim. */
 static void
 claim_side(const Sides *with, const HjgCoupledStrategy *strategies, int n, const HjgStepCosts *costs, HjgProcessor wanted, const char *what)
 {
@@ -145,7 +148,7 @@ claim_side(const Sides *with, const HjgCoupledStrategy *strategies, int n, const
 void
 test_sides(void)
 {
-	/* those without partitioning first */
+	/* first those without partitioning */
 	static const HjgCoupledStrategy strategies[] = {
 		HJG_COUPLED_SHJ_OL, HJG_COUPLED_SHJ_DD, HJG_COUPLED_SHJ_PL, HJG_COUPLED_PHJ_OL, HJG_COUPLED_PHJ_DD, HJG_COUPLED_PHJ_PL
 	};
@@ -174,7 +177,7 @@ test_sides(void)
 	costs = make_costs(10, 10, 300, 30);
 	set_steps(&costs, HJG_STEP_B2, HJG_STEP_B4, 10, 9);
 	set_steps(&costs, HJG_STEP_P2, HJG_STEP_P4, 10, 1000);
-	/* headers to begin with are no reason */
+	/* the initial headers are no reason */
 	for (int size = 0; size < NSIZES; size++)
 		costs.move[HJG_ON_DEVICE][size].byte_ns = 0.0001;
 	claim_side(&with, strategies, 3, &costs, HJG_ON_CPU, "where the device is a little faster, but slow at the probe, and copies back are dear,");
@@ -183,7 +186,7 @@ test_sides(void)
 	set_steps(&costs, HJG_STEP_B2, HJG_STEP_P4, 10, 1000);
 	claim_side(&with, strategies + 3, 3, &costs, HJG_ON_CPU,
 			   "where the device is a little faster at partitioning, but slow at the rest, and copies are dear,");
-	/* not because copies are dear: the other way round */
+	/* the reverse, not because copies are expensive */
 	costs = make_costs(10, 10, 100, 30);
 	set_steps(&costs, HJG_STEP_B2, HJG_STEP_B4, 9, 10);
 	set_steps(&costs, HJG_STEP_P2, HJG_STEP_P4, 1000, 10);

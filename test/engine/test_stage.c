@@ -1,6 +1,7 @@
 /*
  * test_stage.c
- *	  Staging: each row is in one block of the partition of its key, with its number; memory that ends is said.
+ *	  Staging: each row is in one block of the partition of its key, with its number; a lack of memory
+ *	  is reported.
  */
 #include <pthread.h>
 
@@ -19,7 +20,7 @@ typedef struct Staged
 	HjgStage   *stage;
 	HjgStageMemory memory;
 	pthread_mutex_t lock;
-	hjg_u8	   *seen;			/* of each row: how often it came */
+	hjg_u8	   *seen;			/* times that each row came */
 	hjg_u32		nblocks;
 	bool		wrong;
 } Staged;
@@ -56,7 +57,7 @@ stage_piece(void *arg, int piece, int worker)
 						  staged->nrows - row < PIECE_ROWS ? staged->nrows - row : PIECE_ROWS, row);
 }
 
-/* Stage nrows rows with so many blocks at most; false when that was too few. */
+/* Stage nrows rows with at most nblocks blocks; false when they are too few. */
 static bool
 stage_all(Staged *staged, HjgPool *pool, const Case *c, int bits, hjg_u32 nblocks)
 {

@@ -1,6 +1,6 @@
 /*
  * test_support.c
- *	  The harness behind hjg_test_engine.h: claims, random numbers, memory, rounds and their check.
+ *	  The harness of hjg_test_engine.h: claims, random numbers, memory, rounds and their check.
  */
 #include <getopt.h>
 #include <stdarg.h>

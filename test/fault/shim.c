@@ -2,9 +2,9 @@
  * shim.c
  *	  Faults of the system's calls in PostgreSQL's processes, for test/t/021_faults.pl.
  *
- * Preloaded into the server, it goes before the calls below, and looks at those that are made from hjoin_gpu.so, directly or through
- * the server program (temporary files, memory, latches).  It counts them by call and kind of process, or lets one of them fail.
- * What to do stands in a file that all processes map; the test writes it.
+ * Preloaded into the server, it intercepts the calls below that come from hjoin_gpu.so, directly or
+ * through the server program (temporary files, memory, latches).  It counts them by call and kind of
+ * process, or makes one of them fail.  All processes map a file with its orders, which the test writes.
  *
  * Environment:
  *		HJG_SHIM=PATH	that file
@@ -33,7 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* In the order of @calls in 021_faults.pl; what fails returns this. */
+/* In the order of @calls in 021_faults.pl. */
 #define CALLS(CALL) \
 	CALL(malloc) CALL(calloc) CALL(realloc) CALL(aligned_alloc) CALL(open) CALL(read) CALL(pread) CALL(write) CALL(pwrite) \
 	CALL(pwritev) CALL(posix_fallocate) CALL(fallocate) CALL(ftruncate) CALL(mmap) CALL(madvise) CALL(epoll_wait) CALL(fork) \
@@ -58,21 +58,21 @@ typedef enum Mode
 typedef enum Action
 {
 	ACTION_FAIL,				/* argument: errno */
-	ACTION_SHORT,				/* half of what was asked for */
+	ACTION_SHORT,				/* half of the request */
 	ACTION_DELAY,				/* argument: milliseconds */
 	ACTION_TERMINATE,			/* SIGTERM to the process itself */
-	ACTION_JUMP					/* argument: seconds that the clock of the day goes wrong, from then on */
+	ACTION_JUMP					/* argument: seconds by which the wall clock goes wrong, from then on */
 } Action;
 
 /* Words of the file. */
 typedef struct Plan
 {
 	uint32_t	mode;
-	uint32_t	pid;			/* of the backend; of the other kinds, any */
+	uint32_t	pid;			/* of the backend; for the other kinds, any */
 	uint32_t	kind;
 	uint32_t	call;
 	uint32_t	nth;			/* from 1 */
-	uint32_t	span;			/* so many calls */
+	uint32_t	span;			/* number of failing calls */
 	uint32_t	action;
 	int32_t		argument;
 	uint32_t	fired;
@@ -82,16 +82,16 @@ typedef struct Plan
 
 static Plan off;
 static Plan *plan = &off;
-static __thread bool inside;	/* our own calls are none of the server's */
+static __thread bool inside;	/* the shim's own calls are not counted */
 static char *our_begin;
 static char *our_end;
 static const int *backend_type;
 static const int *worker_number;
 static const char *(*type_text) (int);
 
-/* ---- who calls ---- */
+/* ---- the caller ---- */
 
-/* Find the end of the object that begins there. */
+/* Find the end of the object that begins at an address. */
 static int
 find_end(struct dl_phdr_info *object, size_t size, void *begin)
 {
@@ -103,7 +103,7 @@ find_end(struct dl_phdr_info *object, size_t size, void *begin)
 	return 1;
 }
 
-/* Is the address in hjoin_gpu.so, which is loaded after this library? */
+/* True if the address is in hjoin_gpu.so, which is loaded after this library. */
 static bool
 is_ours(const void *address)
 {
@@ -159,7 +159,7 @@ find_kind(Kind *kind)
 	return *kind != KIND_BACKEND || (uint32_t) getpid() == __atomic_load_n(&plan->pid, __ATOMIC_RELAXED);
 }
 
-/* ---- what happens ---- */
+/* ---- the fault ---- */
 
 typedef struct Fault
 {
@@ -274,7 +274,7 @@ aligned_alloc(size_t alignment, size_t bytes)
 	return AT(aligned_alloc).fails ? NULL : __libc_memalign(alignment, bytes);
 }
 
-/* ---- the others: those that fail return -1 and set errno, but for two ---- */
+/* ---- other calls: all but two return -1 and set errno when they fail ---- */
 
 #define REAL(name, type, ...) \
 	static type (*real) (__VA_ARGS__); \
@@ -290,7 +290,7 @@ name parameters \
 }
 #define PARAMETERS(...) __VA_ARGS__
 
-/* Those that may do half of it. */
+/* Define calls that may do half of the request. */
 #define PARTIAL(name, type, parameters, n, ...) \
 type \
 name parameters \
@@ -322,7 +322,10 @@ PLAIN(flock, int, (int fd, int operation), fd, operation)
 PLAIN(socketpair, int, (int domain, int type, int protocol, int sockets[2]), domain, type, protocol, sockets)
 PLAIN(shm_open, int, (const char *name, int flags, mode_t mode), name, flags, mode)
 
-/* The signal by which latches are set passes: it cannot fail between processes of one user, and core does not look. */
+/*
+ * Intercept kill(), but pass the signal that sets latches: it cannot fail between processes of one user,
+ * and core does not check it.
+ */
 int
 kill(pid_t pid, int sig)
 {

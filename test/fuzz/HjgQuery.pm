@@ -1,14 +1,13 @@
 # HjgQuery.pm: random queries over a schema of HjgSchema.pm.
 #
-# A query is a tree of hashes, rendered to SQL by render(): so that a failing
-# one can be made smaller by taking pieces away.  Its result must not depend on
-# the plan: no LIMIT without a total order, no choice among equal values that look
+# A query is a tree of hashes, which render() turns into SQL, so that a failing query can be made smaller by removing
+# parts.  Its result must not depend on the plan: no LIMIT without a total order, no choice among equal values that look
 # different, no float sums, no quals that raise errors.
 package HjgQuery;
 use strict;
 use warnings;
 
-# share of queries for aggregates of all rows, and for groups, of a join or a table
+# share of queries with aggregates of all rows, and with groups, over a join or a table
 our $aggregates = 0.08;
 our $groups = 0.15;
 
@@ -35,7 +34,7 @@ sub leaf
 	}
 	elsif ($r < 0.12)
 	{
-		# pulled up below an outer join, its expressions become placeholders
+		# pulled up below an outer join, the expressions become placeholders
 		$leaf{sql} = "(select *, coalesce(v, -1) as cv, 'one'::text as one, v is null as vn from $t->{name}) $a";
 		$leaf{cols} = [ @{ $t->{cols} }, { name => 'cv', fam => 'int', type => 'int4', exact => 1, int => 1 }, { name => 'one', fam => 'text', type => 'text', exact => 1 } ];
 		$leaf{base} = 0;
@@ -94,7 +93,7 @@ sub leaf
 	return \%leaf;
 }
 
-# a join of two tables with columns id, v, k0; correlated with $outer where given
+# A join of two tables with columns id, v, k0; correlated with $outer if given.
 sub sub_join
 {
 	my ($s, $depth, $outer) = @_;
@@ -155,7 +154,7 @@ sub int_col
 	return "$a->{alias}.$c->{name}";
 }
 
-# a qual over both sides that is not an equality of the two
+# A qual over both sides that is not an equality of one with the other.
 sub residual
 {
 	my ($l, $r) = @_;
@@ -220,7 +219,7 @@ sub subquery_qual
 	return "$a in (select $b from $t->{name} $x" . (chance(0.3) ? " where $x.v > 3" : '') . ')' if $r < 0.8;
 	return "$a not in (select $b from $t->{name} $x where $b is not null)" if $r < 0.85;
 
-	# an inner join inside the sub-select
+	# an inner join in the sub-select
 	my $t2 = pick(@{ $s->{tables} });
 	my $y = new_alias();
 	my $f = int(rand(@{ $s->{fams} }));
@@ -255,7 +254,7 @@ sub select_item
 	return "(select count(*) from (" . sub_join($s, 0, pick(@l)) . ") q)";
 }
 
-# integer arithmetic of so many levels at most
+# Integer arithmetic of at most $depth levels.
 sub arithmetic
 {
 	my ($depth, @l) = @_;
@@ -266,7 +265,7 @@ sub arithmetic
 	return '(' . arithmetic($depth - 1, @l) . pick(' + ', ' + ', ' - ', ' - ', ' * ') . arithmetic($depth - 1, @l) . ')';
 }
 
-# constants of families beside the integers; each type of the family takes them
+# constants of all families but the integers; each type of the family accepts them
 my %constants = (
 	bool => [qw(true false)],
 	date => [ map { "date '$_'" } qw(2000-01-05 2000-03-01 infinity -infinity 2100-01-01) ],
@@ -277,7 +276,7 @@ my %constants = (
 	ts => [ map { "timestamp '$_'" } qw(2000-01-01T06:00 2000-02-01 infinity -infinity) ],
 	tstz => [ map { "timestamptz '$_'" } qw(2000-01-01T06:00Z 2000-02-01Z infinity -infinity) ]);
 
-# a comparison of a column with constants of its family, where there are any; or of what a row has beside its columns
+# A comparison of a column with constants of its family if there are any, or of a row's system columns.
 sub typed_qual
 {
 	my ($leaf) = @_;
@@ -295,7 +294,7 @@ sub typed_qual
 	return "$x " . pick('<', '<=', '=', '<>', '>=', '>') . " $k[0]";
 }
 
-# AND and OR of conditions on columns of one relation, for the most part such as are evaluated while a table is read
+# AND and OR of conditions on columns of one relation, mostly ones that are evaluated while a table is read.
 sub nested_qual
 {
 	my ($depth, $leaf) = @_;
@@ -311,7 +310,7 @@ sub nested_qual
 	return ($depth % 2 ? pick('', 'not ') : '') . '(' . join(pick(' and ', ' or '), map { nested_qual($depth - 1, $leaf) } 1 .. pick(2, 2, 3)) . ')';
 }
 
-# an aggregate of all rows, most of them of those that the node computes itself
+# An aggregate of all rows, mostly one that the node computes itself.
 sub aggregate_item
 {
 	my (@l) = @_;
@@ -334,7 +333,7 @@ sub aggregate_item
 	return pick('sum', 'sum', 'avg', 'min', 'max', 'count') . "($arg)";
 }
 
-# a key of GROUP BY whose equal values look the same
+# A key of GROUP BY whose equal values look the same.
 sub group_key
 {
 	my (@l) = @_;
@@ -344,7 +343,7 @@ sub group_key
 	return pick("$x % 7", "coalesce($x, -1)", "$x is null", "case when $x > 9 then $x end", "$x\::int8 * 3", "length($g\::text)", "left($g\::text, 2)", "($x % 100)::numeric(12, 2)");
 }
 
-# an aggregate of a group: as of all rows, but numerics and FILTER more often
+# An aggregate of a group: like one of all rows, but with numerics and FILTER more often.
 sub group_item
 {
 	my (@l) = @_;
@@ -367,7 +366,7 @@ sub make_query
 	my @l = leaves($q{from});
 	if (chance(0.08))
 	{
-		# a CTE joined to the rest
+		# a CTE joined with the rest
 		my $c = 'c1';
 		my $sql = sub_join($s, 0);
 		push @{ $q{with} }, "$c as " . pick('', 'materialized ', 'not materialized ') . "($sql)";
@@ -415,7 +414,7 @@ sub make_query
 	{
 		$q{select} = [ map { aggregate_item(@l) } 1 .. pick(1, 1, 2, 3, 5) ];
 		$q{tail} = 'having ' . pick('count(*) > 2', 'max(' . int_col(@l) . ') is not null') if chance(0.15);
-		# overflow is the only error then, and no matter of the plan
+		# overflow is the only possible error then, and independent of the plan
 		$q{errors} = 1 if join(' ', render_from($q{from}), @{ $q{where} }) !~ /::int8 \+/;
 	}
 	elsif ($r < 0.15)
@@ -456,7 +455,7 @@ sub make_query
 	return \%q;
 }
 
-# a statement that changes a table by a join; its result is the changed rows
+# A statement that changes a table by a join; its result is the changed rows.
 sub make_dml
 {
 	my ($s) = @_;
@@ -472,7 +471,7 @@ sub make_dml
 		"update $t->{name} $a set v = 1000, pay = 'changed' from $src where $cond returning $a.id, $a.v, $a.k0");
 }
 
-# a statement that changes or locks rows of a table
+# A statement that changes or locks rows of a table.
 sub make_change
 {
 	my ($s) = @_;
@@ -489,7 +488,7 @@ sub make_change
 		"select from $t->{name} where $some " . pick('for key share', 'for share', 'for no key update', 'for update'));
 }
 
-# a transaction of another session, script for psql
+# A transaction of another session, as a script for psql.
 sub make_transaction
 {
 	my ($s, $writer) = @_;
@@ -519,7 +518,7 @@ sub render_from
 	return "$l $n->{type} $r on " . (join(' and ', @{ $n->{cond} }) || 'true');
 }
 
-# With $sum, the count and an order-free checksum of the rows.
+# The query's SQL; with $sum, the count and an order-independent checksum of the rows.
 sub render
 {
 	my ($q, $sum) = @_;

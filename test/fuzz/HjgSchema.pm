@@ -1,10 +1,9 @@
 # HjgSchema.pm: random tables for hjg_fuzz.pl.
 #
-# A schema has a few key families.  Every table has one column for each family,
-# of a random member type, so that any two tables can be joined on any family,
-# across types.  Values are made on the server from a number i (which repeats:
-# that makes matches, duplicates and skew) and the row number g (which picks among
-# spellings of equal values: 1.0 and 1.00, '1 day' and '24 hours', -0.0 and 0.0).
+# A schema has a few key families.  Every table has one column for each family, of a random type of the family, so that
+# any two tables can be joined on any family, across types.  The server computes values from a number i (which repeats,
+# for matches, duplicates and skew) and the row number g (which selects the spelling of equal values: 1.0 and 1.00, '1
+# day' and '24 hours', -0.0 and 0.0).
 package HjgSchema;
 use strict;
 use warnings;
@@ -76,10 +75,10 @@ our %family = (
 	citext => { types => { citext => "case when G % 2 = 0 then 'Key' || I else 'kEY' || I end::citext" }, needs => 'citext' },
 	nondet => { types => { 'text collate fz.nd' => "case when G % 2 = 0 then 'Key' || I else 'kEY' || I end" }, needs => 'icu' },);
 
-# Where the numbers of the int family begin, instead of 0: dense keys at the ends of ranges and across them.
+# first numbers of the int family other than 0: dense keys at the limits of ranges and across them
 my @edges = ('-2147483648', '2147443648', '-20', '-32768', '4294966796', '2147483600', '-9223372036854775808', '9223372036854735808', '-4294967296');
 
-# A type's values if they begin at an edge; those that the type has not wrap around.
+# A type's values if they begin at an edge; values out of the type's range wrap around.
 sub edge_expression
 {
 	my ($type, $edge) = @_;
@@ -92,7 +91,7 @@ sub edge_expression
 sub pick { return $_[ int(rand(@_)) ]; }
 sub chance { return rand() < $_[0]; }
 
-# The text that makes types; run once for each schema.
+# SQL that creates the types; run once for each schema.
 sub preamble
 {
 	my ($has) = @_;
@@ -160,12 +159,12 @@ SQL
 	return $sql;
 }
 
-# A random schema: { sql => text of all tables by name, order => [names], tables => [...] }
+# A random schema: { sql => statements of all tables by name, order => [names], tables => [...] }.
 sub make
 {
 	my ($has) = @_;
 	my @names = grep { !$family{$_}{needs} || $has->{ $family{$_}{needs} } } sort keys %family;
-	# exact short keys first: they take a way of their own
+	# exact short keys first: they have their own code path
 	my @fams = ('int', pick('int', 'int', 'text', @names), pick(@names), pick(@names));
 	my $ntables = 4 + int(rand(3));
 	my %schema = (sql => {}, tables => [], fams => \@fams);
@@ -240,7 +239,7 @@ sub make
 		$sql .= "alter table $name drop column gone;\n" if $dropped;
 		if ($children)
 		{
-			# part of the rows are in tables that look different
+			# some rows are in child tables with other columns
 			$sql .= "create table ${name}_c1 (own text, own2 int default 3) inherits ($name);\n";
 			$sql .= "with moved as (delete from only $name where id % 4 = 1 returning *) insert into ${name}_c1 select * from moved;\n";
 			$sql .= "alter table ${name}_c1 drop column own;\n" if chance(0.5);

@@ -1,25 +1,24 @@
 #!/usr/bin/perl
 # hjg_fuzz.pl: differential fuzzer.
 #
-# Makes random tables and random queries over them, runs each query with core's
-# plans and with ours forced in the same snapshot, and compares the results as
-# sorted multisets, errors by SQLSTATE.  Needs perl and psql, and a server named by
-# the environment (PGHOST, PGUSER, ...) where the extension exists; it works in a
-# schema "fz" of that database, which it drops.
+# Creates random tables and random queries over them, runs each query with core's plans and with ours forced in the same
+# snapshot, and compares the results as sorted multisets, errors by SQLSTATE.  Needs perl, psql and a server named by
+# the environment (PGHOST, PGUSER, ...) where the extension exists; it works in schema "fz" of that database, which it
+# drops.
 #
 #   --seed N         first round's seed (default: the time); round r uses N + r
 #   --queries N      stop after N queries (default 500, without end with --seconds)
 #   --seconds S      stop after S seconds
 #   --per-schema N   queries for each set of tables (default 40)
-#   --repro-dir DIR  where scripts for failing queries go (default .)
-#   --max-failures N stop after so many (default 10)
-#   --aggregates F   share of queries for aggregates of all rows (default 0.08)
+#   --repro-dir DIR  directory for scripts of failing queries (default .)
+#   --max-failures N stop after N failures (default 10)
+#   --aggregates F   share of queries with aggregates of all rows (default 0.08)
 #   --groups F       share of queries with GROUP BY (default 0.15)
-#   --writers N      so many sessions change the tables meanwhile (default 0)
-#   --parallel F     share of queries that may be planned for workers (default: 0.15, and 0.75 in every third schema)
-#   --min-share F    share of queries whose plan must have our node (default 0.5)
-#   --baseline       core against core: proves the fuzzer, not the extension
-#   --no-reduce      leave failing queries as they are
+#   --writers N      number of sessions that change the tables meanwhile (default 0)
+#   --parallel F     share of queries that may have parallel plans (default: 0.15, and 0.75 in every third schema)
+#   --min-share F    least share of queries whose plan has our node (default 0.5)
+#   --baseline       core against core: tests the fuzzer, not the extension
+#   --no-reduce      do not reduce failing queries
 #   --verbose        print every query
 #
 # Ends with 'N passed, N failed'.
@@ -47,7 +46,7 @@ $HjgQuery::aggregates = $opt{aggregates} if defined $opt{aggregates};
 $HjgQuery::groups = $opt{groups} if defined $opt{groups};
 $opt{seed} //= time() % 1000000;
 my $deadline = defined $opt{seconds} ? time() + $opt{seconds} : undef;
-# the setting's name before PostgreSQL 16, and since
+# the setting's name before PostgreSQL 16, and since then
 my $parallel_always = `psql -XqAt -c 'show server_version_num'` < 160000 ? 'force_parallel_mode' : 'debug_parallel_query';
 
 # --- psql at the other end of two pipes ------------------------------------------
@@ -79,8 +78,7 @@ sub disconnect
 	$pid = undef;
 }
 
-# Send a script, return what it printed; undef when the connection is gone or
-# silent for $patience seconds.
+# Send a script; returns its output, or undef when the connection is lost or silent for $patience seconds.
 our $why_lost = '';
 my $too_long = 100_000_000;
 
@@ -119,8 +117,8 @@ sub talk
 }
 
 # --- one case ------------------------------------------------------------------------
-# { q => query tree, wrap => name, n => number, settings => { }, ours => { }, role => bool, isolation => level,
-#   before => [statements of the transaction itself], between, later => [statements while a cursor is open], more => rows that it fetches between these }
+# Fields: { q => query tree, wrap => name, n => number, settings => { }, ours => { }, role => bool, isolation => level,
+#   before => [statements of the same transaction], between, later => [statements while a cursor is open], more => rows fetched between them }
 sub statements
 {
 	my ($case) = @_;
@@ -138,7 +136,7 @@ sub statements
 	return ("declare c scroll cursor for $sql", "move $n from c", 'savepoint in_cursor', @{ $case->{between} }, 'move backward all from c', 'fetch all from c', 'move 2 from c', 'fetch backward all from c', 'close c')
 	  if $w eq 'backward';
 	return ("create table fz.made as select q::text as q from ($sql) q", 'select * from fz.made') if $w eq 'ctas';
-	# psql says nothing of an error that comes while rows are copied
+	# psql does not report an error that occurs while rows are copied
 	return ("copy ($sql) to stdout (null '~')", 'select 1') if $w eq 'copy';
 	return ("select fz.rows_explained(\$qq\$$sql\$qq\$, '$case->{options}')") if $w eq 'analyze';
 	return ("select * from fz.rows_of(\$qq\$$sql\$qq\$)") if $w eq 'exceptions';
@@ -165,7 +163,7 @@ sub script_of
 	my $s = "deallocate all;\nbegin isolation level $case->{isolation};\nselect 1 as snapshot \\gset\n" . set_list(%{ $case->{settings} });
 	$s .= join('', map { /^(?:rollback|release)/ ? "$_;\n" : "savepoint w;\n$_;\n\\if :ERROR\nrollback to w;\n\\endif\n" } @{ $case->{before} });
 	$s .= "savepoint s;\n" . set_list('hjoin_gpu.enabled' => 'off', 'hjoin_gpu.force' => 'off', statement_timeout => '3s') . $role . "\\set st ''\n";
-	# twice: a timeout that comes between two statements takes the place of the next one
+	# twice: a timeout between two statements makes the next one fail instead
 	$s .= "\\echo \@\@core\n$body\\echo \@\@done\nrollback to s;\nrollback to s;\ndeallocate all;\n";
 	my $too_slow = $case->{wrap} eq 'copy' ? '57014|^ 25P02' : '57014';
 	$s .= "select :'st' ~ '$too_slow' as too_slow \\gset\n\\if :too_slow\nrollback;\n\\else\n";
@@ -189,7 +187,7 @@ sub part_of
 	return ($err // '', \@rows);
 }
 
-# returns { verdict => same|skip|order|differ|lost, why, node => bool }
+# Run a case; returns { verdict => same|skip|order|differ|lost, why, node => bool }.
 sub run_case
 {
 	my ($case) = @_;
@@ -208,7 +206,7 @@ sub run_case
 		build_only => ($explain // '') =~ /^ *Join Type: Right (Semi|Anti)/m ? 1 : 0,
 		shared_groups => ($explain // '') =~ /Parallel Custom Scan \(GpuAggregate/ ? 1 : 0, explain => $explain, rows => scalar @$c);
 	return { %r, verdict => 'skip' } if $ce =~ /^(57014|53|54)/ || $case->{wrap} eq 'copy' && $ce eq '25P02' || $opt{writers} && "$ce $oe" =~ /40001|40P01|55P03/;
-	# on a busy machine writers bloat tables without end, and where the node is forced nothing bounds what that costs
+	# on a busy machine writers bloat tables without limit, and a forced plan has no bound on its costs
 	return { %r, verdict => 'skip' } if $opt{writers} && $oe =~ /^ ?57014/;
 	return { %r, verdict => 'order' } if $case->{timeout} && !$case->{q}{errors} && $ce ne $oe && "$ce $oe" =~ /^ ?22/;
 	return { %r, verdict => $oe eq '57014' || $oe eq $ce || $case->{wrap} eq 'copy' && $oe eq '25P02' ? 'same' : 'differ', why => "core: '$ce', ours: '$oe'" } if $case->{timeout};
@@ -231,7 +229,7 @@ sub run_case
 	return { %r, verdict => 'same' };
 }
 
-# --- make a failing case smaller --------------------------------------------------------
+# --- reduce a failing case --------------------------------------------------------
 sub clone
 {
 	my ($x) = @_;
@@ -298,7 +296,7 @@ sub reduce
 	return $case;
 }
 
-# Might the result have very many rows?
+# Can the result have very many rows?
 sub large
 {
 	my ($from) = @_;
@@ -323,7 +321,7 @@ sub start_writers
 		open($to, '|-', 'psql', '-Xqn') or exit 1;
 		$to->autoflush(1);
 		print $to "set application_name = 'fz_writer';\nset lock_timeout = '200ms';\nset hjoin_gpu.enabled = off;\n";
-		# as fast as the server takes them, which may be some kilobytes ahead
+		# as fast as the server takes them; the pipe buffers some kilobytes
 		print $to HjgQuery::make_transaction($schema, $w) while 1;
 	}
 }
@@ -379,7 +377,7 @@ ROUND: while (1)
 		my $q = rand() < 0.04 ? { dml => HjgQuery::make_dml($schema), settings => {} } : HjgQuery::make_query($schema);
 		my %case = (q => $q, wrap => 'plain', n => 1 + int(rand(12)), settings => {}, ours => {}, scroll => HjgSchema::pick('', 'no scroll', 'scroll'), before => [], between => [], later => [], more => HjgSchema::pick(20, 20, 300, 11000),
 			isolation => 'repeatable read');
-		# settings that change while a cursor is open
+		# settings changed while a cursor is open
 		push @{ $case{ HjgSchema::pick('between', 'between', 'later') } }, 'set local ' . HjgSchema::pick("work_mem = '64kB'", "work_mem = '8MB'", 'hjoin_gpu.embedded_rows = -1', 'hjoin_gpu.embedded_rows = 0', 'hjoin_gpu.embedded_rows = 100000',
 			'hjoin_gpu.strategy = nop', 'hjoin_gpu.direct_scan = off', 'hjoin_gpu.bloom_filter = on', 'hjoin_gpu.enabled = off', 'enable_hashjoin = off')
 		  while rand() < 0.25;
@@ -405,12 +403,12 @@ ROUND: while (1)
 		$s->{hash_mem_multiplier} = 1 if rand() < 0.7;
 		# every third schema is mostly joined by parallel plans
 		$s->{max_parallel_workers_per_gather} = rand() >= ($opt{parallel} // ($seed % 3 == 0 ? 0.75 : 0.15)) ? 0 : 1 + int(rand(4));
-		# workers that are started for each row of a query above take longer than the query
+		# starting workers for each row of an outer query takes longer than the query
 		$s->{max_parallel_workers_per_gather} = 0 if HjgQuery::render($q) =~ /\(select count\(\*\) from/;
 		if ($s->{max_parallel_workers_per_gather})
 		{
 			$s->{$_} = 0 foreach qw(min_parallel_table_scan_size parallel_setup_cost parallel_tuple_cost);
-			# what is divided among processes is worth it
+			# makes a division among processes worthwhile
 			$s->{cpu_tuple_cost} = 50 if rand() < 0.4;
 			$s->{parallel_leader_participation} = 'off' if rand() < 0.15;
 			$s->{enable_parallel_hash} = 'off' if rand() < 0.1;
@@ -434,7 +432,7 @@ ROUND: while (1)
 			$o->{'hjoin_gpu.bloom_filter'} = HjgSchema::pick('on', 'off') if rand() < 0.6;
 			$o->{'hjoin_gpu.device'} = HjgSchema::pick('cpu', 'auto') if rand() < 0.3;
 			$o->{'hjoin_gpu.cpu_threads'} = HjgSchema::pick(1, 2) if rand() < 0.2;
-			# the planner's own choice, where ours are cheap
+			# the planner's own choice, with cheap costs of ours
 			if (rand() < 0.2)
 			{
 				$o->{'hjoin_gpu.force'} = 'off';
@@ -479,7 +477,7 @@ ROUND: while (1)
 }
 stop_writers();
 
-# what must hold after all of them
+# the state after all cases
 if (!$opt{baseline})
 {
 	my $left = '';

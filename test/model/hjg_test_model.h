@@ -20,7 +20,7 @@ ok(bool good, const char *claim)
 	printf("%s %d - %s\n", good ? "ok" : "not ok", ntests, claim);
 }
 
-/* The plan, at the end; the exit code. */
+/* Print the plan at the end; returns the exit code. */
 static int
 done_testing(void)
 {

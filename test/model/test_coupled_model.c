@@ -1,7 +1,7 @@
 /*
  * test_coupled_model.c
- *	  The model of co-processing: its equations on cases that can be computed by
- *	  hand, and the search for ratios against every point of a grid.
+ *	  The model of co-processing: its equations on cases that can be computed by hand, and the search
+ *	  for ratios against every point of a grid.
  *
  * test_coupled_model [SEED]; prints TAP lines.
  */
@@ -61,7 +61,7 @@ test_equations(void)
 	   "a processor slows down for as much of its time as the other one works");
 	shape.slowdown[HJG_ON_CPU][0] = shape.slowdown[HJG_ON_CPU][1] = 0;
 
-	/* equation 4: the device needs 200 ns for step 1, of which the CPU needs all */
+	/* equation 4: the device needs 200 ns for step 1, and the CPU needs all of its rows */
 	hjg_series_predict(&shape, (const double[]) {0, 1}, &times);
 	ok(near(times.delay_ns[HJG_ON_CPU], 100) && near(times.total_ns, 200),
 	   "equation 4: a CPU that takes all rows over waits for the device, less its own step");
@@ -69,7 +69,7 @@ test_equations(void)
 	hjg_series_predict(&shape, (const double[]) {0, 0.5}, &times);
 	ok(near(times.delay_ns[HJG_ON_CPU], 50), "equation 4: what the device makes afterwards is not waited for");
 
-	/* equation 5: 100 ns of CPU for step 1; the device's step 2 has no rows of its own to begin with */
+	/* equation 5: 100 ns of CPU for step 1; the device has no own rows to begin step 2 with */
 	hjg_series_predict(&shape, (const double[]) {1, 0}, &times);
 	ok(near(times.delay_ns[HJG_ON_DEVICE], 0) || near(times.delay_ns[HJG_ON_DEVICE], 100),
 	   "equation 5: a device that takes all rows over waits for the CPU");
@@ -77,7 +77,7 @@ test_equations(void)
 	hjg_series_predict(&shape, (const double[]) {0.5, 0.5}, &times);
 	ok(near(times.delay_ns[HJG_ON_CPU], 0) && near(times.delay_ns[HJG_ON_DEVICE], 0), "equal ratios: nobody waits");
 
-	/* pieces of 50 rows: the CPU's last one begins at 200; the device's first one at 50, and it has 200 ns of them */
+	/* pieces of 50 rows: the CPU's last begins at 200; the device's first at 50, and it has 200 ns of them */
 	shape.chunk_rows = 50;
 	hjg_series_predict(&shape, (const double[]) {0, 1}, &times);
 	ok(near(times.total_ns, 250), "equation 4 in pieces: the last one begins when it is made");
@@ -96,7 +96,7 @@ test_equations(void)
 	hjg_series_predict(&shape, (const double[]) {1, 1}, &times);
 	ok(near(times.total_ns, 200), "a device without rows takes none");
 
-	/* a piece of the device's a step, 20 ns beside its rows, and 3 of the CPU's to queue it */
+	/* one piece of the device a step, 20 ns besides its rows, and 3 of the CPU's to queue it */
 	shape.piece_ns[HJG_ON_DEVICE] = 20;
 	shape.call_ns = 3;
 	hjg_series_predict(&shape, (const double[]) {0.5, 0.5}, &times);
@@ -120,7 +120,7 @@ test_equations(void)
 	ok(near(times.total_ns, 240), "one ratio for all steps exchanges none");
 	shape.exchange_ns[HJG_ON_CPU] = shape.exchange_ns[HJG_ON_DEVICE] = 0;
 
-	/* by copies: the second step alone uses the table, which both lack */
+	/* by copies: only the second step uses the table, which both lack */
 	shape.table_step = 1;
 	shape.move_ns[HJG_ON_CPU] = 1000;
 	shape.move_ns[HJG_ON_DEVICE] = 500;
@@ -137,7 +137,10 @@ test_equations(void)
 	shape.move_ns[HJG_ON_CPU] = shape.move_ns[HJG_ON_DEVICE] = 0;
 }
 
-/* What crosses where the device works on copies: p2 and p3, and p4, of 100 rows; 1 ns on the CPU, 2 ns on the device. */
+/*
+ * Test crossings for a device that works on copies: p2 and p3, and p4, of 100 rows; 1 ns on the CPU, 2 ns
+ * on the device.
+ */
 static void
 test_crossings(void)
 {
@@ -176,13 +179,13 @@ test_crossings(void)
 
 #define PLACE_ROWS 200
 
-/* The owner of a good copy of each row of each array. */
+/* The owners of a valid copy of each row of each array. */
 typedef struct RowPlaces
 {
 	bool		good[HJG_PROCESSORS][HJG_ARRAYS][PLACE_ROWS];
 } RowPlaces;
 
-/* Rows of an array that a processor gets, from row begin to end. */
+/* Count the rows of an array that a processor gets, from row begin to end. */
 static int
 get_rows(RowPlaces *rows, HjgProcessor processor, int array, int begin, int end)
 {
@@ -206,7 +209,7 @@ write_rows(RowPlaces *rows, HjgProcessor processor, int array, int begin, int en
 	}
 }
 
-/* Steps in any order and ratios, against each row looked at by itself. */
+/* Test steps in any order and with any ratios, against each row on its own. */
 static void
 test_places(void)
 {
@@ -273,7 +276,7 @@ test_places(void)
 	}
 }
 
-/* Twelve uniform numbers less 6: normal as far as is needed here. */
+/* Draw a number: twelve uniform ones less 6, normal enough here. */
 static double
 normal(void)
 {
@@ -284,7 +287,7 @@ normal(void)
 	return sum;
 }
 
-/* The longer of two times that differ from series to series, against drawn ones. */
+/* Test the longer of two varying times against drawn ones. */
 static void
 test_spread(void)
 {
@@ -321,7 +324,7 @@ test_measured(void)
 
 	ok(near(hjg_trimmed_mean(values, 8, 0.125), 3.5), "a trimmed mean leaves out the least and the most");
 	ok(near(hjg_trimmed_mean(values, 8, 0), 121.0 / 8), "with nothing trimmed it is the mean");
-	/* of the weight of 10 the middle 6: 10 from 2 to 7, 20 from 7 to 8 */
+	/* the middle 6 of the weight of 10: 10 from 2 to 7, 20 from 7 to 8 */
 	ok(near(hjg_trimmed_mean(weighted, 3, 0.2), (5 * 10 + 20) / 6.0), "values count as much as they weigh, in part where they are cut");
 	values[0].weight = 0;
 	ok(near(hjg_trimmed_mean(values, 1, 0.125), 0), "without any weight it is 0");
@@ -368,7 +371,7 @@ test_search(void)
 		for (int i = 1; i < shape.nsteps; i++)
 			is_uniform = is_uniform && ratios[i] == ratios[0];
 		is_alone = is_uniform && (ratios[0] == 0 || ratios[0] == 1);
-		/* a choice among many makes the most of the errors of unit costs */
+		/* a choice among many amplifies the errors of unit costs */
 		simple = simple && (is_uniform || ns[HJG_SCHEME_PL] * 1.08 < ns[HJG_SCHEME_DD] || ns[HJG_SCHEME_DD] > ns[HJG_SCHEME_OL]);
 		/* one side alone may be 10 % worse */
 		if (is_alone)
@@ -384,7 +387,7 @@ test_search(void)
 	ok(ordered, "PL is never worse than OL or DD, but for one side alone that is nearly as good");
 	printf("# worst against the whole grid (0.02, with 3 and 4 steps coarser): %.4f long series, %.4f short ones\n",
 		   worst_long, worst_short);
-	/* 8 % are given away where one ratio does for all steps; the worst of 60 seeds were 1.106 and 1.140 */
+	/* 8 % are given away if one ratio suffices for all steps; the worst of 60 seeds were 1.106 and 1.140 */
 	ok(worst_long <= 1.12, "long series: within 12 % of the best point of the grid");
 	ok(worst_short <= 1.25, "short series, where beginning anew costs most: within 25 % of the best point of the grid");
 }
@@ -400,7 +403,7 @@ any_units(const HjgUnits *units, const void *arg)
 static void
 test_incache(void)
 {
-	/* 4 threads and 4 work groups, alike; a fetcher at 10 bytes a ns, of which memory takes a half of the time */
+	/* 4 threads and 4 work groups, alike; a fetcher at 10 bytes a ns, half of whose time is memory's */
 	HjgInCacheShape shape = {.nrows = 100, .packed_bytes = 1000, .touched_bytes = 6400, .fetch_bytes_per_ns = 20,
 		.fetch_work_ns = 0.05, .fetch_gain = 1, .unpack_ns = {100, 100}, .execute_ns = {{800, 800}, {800, 800}}, .miss_ns = {{1, 1}, {1, 1}},
 		.all = {.cpu_e = 4, .device_e = 4}};
@@ -439,7 +442,7 @@ test_incache(void)
 	shape.execute_ns[0][HJG_ON_DEVICE] = 800;
 	shape.miss_ns[0][HJG_ON_DEVICE] = 1;
 
-	/* two cores for four work groups: D of all of the CPU and one core takes 2200 / 3 ns */
+	/* two cores for four work groups: D with the whole CPU and one core takes 2200 / 3 ns */
 	shape.device_cores = 2;
 	units = (HjgUnits) {.cpu_d = 4, .device_d = 1, .device_e = 3};
 	hjg_incache_predict(&shape, &units, &times);

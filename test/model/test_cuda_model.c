@@ -1,7 +1,7 @@
 /*
  * test_cuda_model.c
- *	  The cost model of joins on a GPU: its promises over random sizes, and that calibration finds the costs again
- *	  from which times were predicted.
+ *	  The cost model of joins on a GPU: its promises over random sizes, and that calibration recovers
+ *	  the costs from predicted times.
  *
  * test_cuda_model [SEED]; prints TAP lines.
  */
@@ -67,7 +67,7 @@ test_sizes(void)
 			positive = positive && (ns == -1 || (isfinite(ns) && ns > 0));
 			grows = grows && (ns == -1 || total(costs, more, (HjgCudaStrategyId) id) > ns);
 		}
-		/* not of few rows: there is a least size */
+		/* not for few rows: there is a least size */
 		if (size.key_width == 4 && size.build_rows > 500000)
 			packed_is_smaller = packed_is_smaller && total(costs, size, HJG_CUDA_PACKED) <= total(costs, size, HJG_CUDA_TABLE);
 	}
@@ -76,7 +76,7 @@ test_sizes(void)
 	ok(packed_is_smaller, "a smaller table is not slower");
 }
 
-/* What a trial would take by the model, but for calls, which the device's clock does not see. */
+/* Predict a trial by the model, without calls, which the device's clock does not see. */
 static HjgCudaTrial
 predicted(const HjgCudaUnitCosts *costs, HjgCudaTrial trial)
 {
@@ -96,7 +96,7 @@ predicted(const HjgCudaUnitCosts *costs, HjgCudaTrial trial)
 	}
 	else if (trial.strategy == HJG_CUDA_CSR)
 		trial.times.partition_ns = ceil(log2(trial.build_rows) / 8) * trial.build_rows * costs->sort_row_ns;
-	/* what launches take is taken off again */
+	/* the time of launches is subtracted again */
 	trial.idle = (HjgJobStats) {.partition_ns = 30000, .build_ns = 20000, .probe_ns = 25000};
 	trial.times.build_ns += trial.idle.build_ns;
 	trial.times.probe_ns += trial.idle.probe_ns * ceil(trial.probe_rows / HJG_CUDA_TRIAL_CHUNK);
@@ -138,7 +138,7 @@ test_calibration(void)
 	ok(close, "a clock that stands still gives no cost of zero");
 }
 
-/* The choice between the cpu engine and a GPU, as the planner makes it. */
+/* Test the choice between the cpu engine and a GPU, as the planner makes it. */
 static void
 test_choice(void)
 {

@@ -25,7 +25,7 @@ random_rows(void)
 	return exp2(drand48() * 30);
 }
 
-/* Reading a table of so many rows, of one column, without conditions. */
+/* Predict reading one column of a table of these rows, without conditions. */
 static HjgScanTimes
 scan_of(double rows)
 {
@@ -81,7 +81,7 @@ quarter(HjgScanTimes *times)
 	times->core_ns /= 4;
 }
 
-/* A scan, and what is said of one with more of this or that. */
+/* Test how the predicted scan grows with each property of the table. */
 static void
 test_scans(void)
 {
@@ -126,7 +126,7 @@ test_scans(void)
 	ok(shares, "half of a table takes half of the time");
 }
 
-/* A loop over an index, and what is said of one with more of this or that. */
+/* Test how the predicted loop over an index grows with each property. */
 static void
 test_lookups(void)
 {
@@ -207,7 +207,10 @@ random_engine(void)
 	};
 }
 
-/* Joins that took exactly what costs say give these costs back, and in the middle of the logarithm half of each counts. */
+/*
+ * Test that joins whose times follow the costs give these costs back, and that in the middle of the
+ * logarithm half of each counts.
+ */
 static bool
 engines_are_measured(void)
 {
@@ -231,7 +234,7 @@ engines_are_measured(void)
 		good = near(hjg_model_engine_build_ns(&costs, between), costs.start_ns + between * (costs.build_ns[0] + costs.build_ns[1]) / 2) &&
 			near(hjg_model_engine_probe_ns(&costs, 10, 1000), 1000 * costs.probe_ns[0]) &&
 			near(hjg_model_engine_probe_ns(&costs, 1e9, 1000), 1000 * costs.probe_ns[1]);
-		/* a row is taken to cost a tenth of all at least */
+		/* a row is assumed to cost at least a tenth of the whole */
 		for (int k = 0; k < 2 && good; k++)
 			good = (near(back.build_ns[k], costs.build_ns[k]) || times.build_ns[k] < 1.2 * times.one_row_ns) &&
 				(near(back.probe_ns[k], costs.probe_ns[k]) || times.join_ns[k] < 1.2 * times.build_ns[k]);
@@ -255,7 +258,7 @@ engines_are_known(void)
 	return good && hjg_model_coupled_costs(&calibration, 1, 5) == NULL;
 }
 
-/* Make each cost of a valid engine alone too small, too large or no number. */
+/* Test that each cost of a valid engine is refused if it is too small, too large or not a number. */
 static bool
 engines_are_checked(void)
 {
@@ -297,7 +300,10 @@ engines_pay(void)
 	return good;
 }
 
-/* With one that takes no time a join is as much shorter as the cpu engine's part was; with a slow one, longer. */
+/*
+ * Test that an engine without cost shortens a join by the cpu engine's part, and that a slow one lengthens
+ * it.
+ */
 static bool
 is_predicted_by_engine(HjgJoinShape shape)
 {
@@ -435,7 +441,7 @@ main(int argc, char **argv)
 		more.in_place = false;
 		filter_idle &= !hjg_model_bloom_pays(&costs, &more);
 
-		/* pages cost whoever reads them */
+		/* each reader pays for its pages */
 		more = shape;
 		more.probe_scan = scan_of(shape.probe_rows);
 		hjg_model_predict(&costs, &more, &p);

@@ -43,7 +43,7 @@ like($err, qr/permission denied/, 'nor run the self-test');
 $node->safe_psql('postgres', 'SELECT hjoin_gpu_stat_reset()');
 is(stat_value($node, 'device_starts'), 0, 'the counters are reset');
 
-# jobs are shown, to others without their owner
+# jobs are shown; other roles do not see the owner
 my $holder = start_query($node, q{BEGIN; SELECT hjoin_gpu_self_test(1000000, 200000000)});
 my $backend = backend_of($node, '.');
 ok($backend, 'a running join is shown as a job');
@@ -53,13 +53,13 @@ $node->safe_psql('postgres', "SELECT pg_cancel_backend($backend)");
 finish_query($holder);
 ok(defined wait_until(sub { is_idle($node) }, 5), 'the job is gone after a cancel');
 
-# memory of idle slabs goes back
+# memory of idle slabs returns to the system
 $node->safe_psql('postgres', 'SELECT hjoin_gpu_self_test(30000000, 1000)');
 cmp_ok($node->safe_psql('postgres', 'SELECT warm_bytes FROM hjoin_gpu_arena()'), '>', 80 * 1024 * 1024, 'slabs stay warm for a while');
 ok(defined wait_until(sub { $node->safe_psql('postgres',
 	'SELECT warm_bytes <= 80 * 1024 * 1024 FROM hjoin_gpu_arena()') eq 't' }, 20), 'idle slabs are given back to the system');
 
-# a standby has its own
+# a standby has its own device process
 $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
@@ -92,7 +92,7 @@ ok(defined wait_ready($node, 10), 'with a new device process');
 ok(is_idle($node), 'and an idle arena');
 is($node->safe_psql('postgres', $query), $answer, 'and joins');
 
-# the supervisor itself can be ended
+# the supervisor itself is terminated
 $pid = device_pid($node);
 my ($supervisor) = slurp_file("/proc/$pid/status") =~ /^PPid:\s+(\d+)/m;
 kill 'TERM', $supervisor;
@@ -102,7 +102,7 @@ wait_ready($node, 10);
 is($node->safe_psql('postgres', $query), $answer, 'and joins');
 $node->stop;
 
-# as much shared memory as the machine bears: never more than a quarter of its own, less in a control group
+# default arena size: at most a quarter of the machine's shared memory, less in a control group
 my ($total) = slurp_file('/proc/meminfo') =~ /^MemTotal:\s+(\d+) kB/m;
 my $most = $total / 4096 < 4096 ? int($total / 4096) : 4096;
 $node->append_conf('postgresql.conf', "hjoin_gpu.arena_size = -1\n");
@@ -115,7 +115,7 @@ $node->reload;
 is(log_count($node, qr/(LOG|WARNING|ERROR):  (?!statement: ).*hjoin_gpu\.arena_size/), 0, 'neither the start nor a reload complains of it');
 $node->stop;
 
-# the program as a tool
+# the program as a command-line tool
 command_like(['hjoin_gpu_device', '--list'], qr/^cpu /m, 'the program lists devices');
 command_like(['hjoin_gpu_device', '--version'], qr/^hjoin_gpu_device /, 'the program has a version');
 command_like(['hjoin_gpu_device', '--help'], qr/--self-test/, 'the program has a help');

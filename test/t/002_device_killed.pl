@@ -1,5 +1,4 @@
-# The device process dies in every phase: no wrong answer, no crash, and it
-# comes back.
+# The device process dies in every phase: answers stay right, nothing else crashes, and it comes back.
 use strict;
 use warnings;
 
@@ -10,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-# a join that says what happened, and one that must not notice
+# a self-test that reports the failure, and a join that must hide it
 my $query = 'SELECT hjoin_gpu_self_test(100000, 3000000)';
 my $answer = 3000000;
 my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0;
@@ -45,7 +44,7 @@ for my $case (@faults)
 	my ($rc, $out, $err) = $node->psql('postgres', $query);
 	like($err, qr/$error/, "$fault: the self-test says \"$error\"");
 	{
-		# a fresh process, so that the fault hits the join too
+		# a fresh process, whose fault hits the join too
 		local $ENV{HJG_FAULT} = $fault;
 		$node->restart;
 	}
@@ -58,7 +57,7 @@ for my $case (@faults)
 	ok(defined wait_ready($node, 10), "$fault: the service is back");
 }
 
-# a process that does not even start: pauses grow
+# a process that does not start: the pauses between starts grow
 {
 	my $offset = -s $node->logfile;
 	local $ENV{HJG_FAULT} = 'exit:start';
@@ -68,7 +67,7 @@ for my $case (@faults)
 	cmp_ok($starts, '>=', 3, 'a process that ends at once is started again');
 	cmp_ok($starts, '<=', 7, 'with pauses');
 	is($node->safe_psql('postgres', $join), $join_answer, 'the join is right meanwhile');
-	# but for the moments in which it is starting
+	# except while it is starting
 	my $says = '';
 	wait_until(
 		sub {
@@ -83,14 +82,14 @@ for my $case (@faults)
 	cmp_ok($lines, '<=', stat_value($node, 'device_deaths') + 1, 'and no more than one');
 }
 
-# kills at any moment, of a process with many jobs
+# kills at any moment of a process with many jobs
 $node->restart;
 wait_ready($node, 10);
 my ($right, $lost, $wrong, $killed) = (0, 0, 0, 0);
 for my $round (1 .. 12)
 {
 	wait_ready($node, 35);
-	sleep 1.1;    # so long a life sets the pauses back
+	sleep 1.1;    # a life this long resets the pauses
 	my $pid = device_pid($node);
 	my @running = map { start_query($node, $_ % 2 ? $query : $join) } 1 .. 4;
 	sleep rand 0.25;
@@ -106,7 +105,7 @@ for my $round (1 .. 12)
 }
 is($wrong, 0, "kills at any moment give no wrong answer ($right right, $lost reported as lost)");
 cmp_ok($right, '>=', 24, 'all joins of the executor were right');
-# the supervisor may not have seen the last death yet
+# the supervisor may not have noticed the last death yet
 ok(defined wait_until(sub { my $pid = device_pid($node); $pid && $pid != $killed }, 35) && defined wait_ready($node, 35), 'the service is back after all that');
 ok(defined wait_until(sub { is_idle($node) }, 5), 'and idle');
 is($node->safe_psql('postgres', $query), $answer, 'and joins');

@@ -14,12 +14,12 @@ my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0;
 	SELECT count(*) FROM build JOIN probe USING (k)};
 my $join_answer = 400000;
 
-# the limit that is tested: what stops for longer than that hangs, what stops for a fraction of it does not
+# a stop longer than this limit is a hang, a stop of a fraction of it is not
 my $node = start_node('main', conf => "hjoin_gpu.device_timeout = '1s'\n");
 make_tables($node);
 wait_ready($node, 10);
 
-# stopped from outside while idle, then asked
+# stopped while idle, then asked
 my $pid = device_pid($node);
 kill 'STOP', $pid;
 sleep 2.5;
@@ -33,7 +33,7 @@ ok(defined wait_ready($node, 10), 'and another one started');
 is(stat_value($node, 'device_kills'), 1, 'which is counted');
 is($node->safe_psql('postgres', $query), $answer, 'it joins');
 
-# stopped in the middle of work
+# stopped during a join
 my $running = start_query($node, 'SELECT hjoin_gpu_self_test(1000000, 300000000)');
 backend_of($node, 'probing|building');
 $pid = device_pid($node);
@@ -43,7 +43,7 @@ like($err, qr/device process (lost|does not answer)/, 'a join that runs notices'
 ok(defined wait_until(sub { is_idle($node) }, 5), 'and leaves nothing behind');
 ok(defined wait_ready($node, 10), 'the service is back');
 
-# stopped for a short time only
+# stopped for a short time
 $pid = device_pid($node);
 kill 'STOP', $pid;
 $running = start_query($node, $query);
@@ -53,7 +53,7 @@ kill 'CONT', $pid;
 is($out, $answer, 'a short stop does no harm');
 is(device_pid($node), $pid, 'and the process stays');
 
-# an engine that hangs, while another job runs
+# an engine hangs while another job runs
 for my $fault ('hang:build:1', 'hang:probe:2', 'hang:result:1')
 {
 	{

@@ -1,4 +1,4 @@
-# A query ends in the middle of each phase: at once, and nothing is left.
+# A query ends in the middle of each phase: at once, and nothing is left behind.
 use strict;
 use warnings;
 
@@ -11,7 +11,7 @@ use Time::HiRes qw(sleep time);
 my $query = 'SELECT hjoin_gpu_self_test(100000, 2000000)';
 my $quick = 'SELECT hjoin_gpu_self_test(1000, 1000)';
 
-# seconds; aimed at 0.1
+# seconds; the goal is 0.1
 my $limit = 1.0;
 
 my $node = start_node('main');
@@ -51,7 +51,7 @@ for my $phase (qw(build probe result))
 	took_less(time - $start - 0.3, $limit, "$phase: in time");
 	ok(defined wait_until(sub { is_idle($node) }, $limit), "$phase: and leaves nothing behind");
 
-	# a subtransaction that fails at the first row gives back its own, before the transaction ends
+	# a subtransaction that fails at the first row releases its resources before the transaction ends
 	($rc, $out, $err) = $node->psql('postgres', qq{
 		SET hjoin_gpu.force = on;
 		SET hjoin_gpu.embedded_rows = 0;
@@ -78,7 +78,7 @@ for my $phase (qw(build probe result))
 	cmp_ok(stat_value($node, 'jobs_cancelled'), '>=', 3, "$phase: abandoned jobs are counted");
 }
 
-# errors between lease and release, again and again
+# errors between lease and release, repeatedly
 $node->restart;
 wait_ready($node, 10);
 $node->psql('postgres', "SET statement_timeout = '" . (1 + $_ % 40) . "ms'; $query") for 1 .. 80;
@@ -86,7 +86,8 @@ ok(defined wait_until(sub { is_idle($node) }, 5), 'many timeouts at any moment l
 is($node->safe_psql('postgres', $quick), 1000, 'the service still works');
 is(stat_value($node, 'device_deaths'), 0, 'and its process lives');
 
-# pairs that are counted or added up in the node, by the backend and by workers beside the device process: 10^10 of them take half a second
+# the node counts or adds up pairs, in the backend or in workers beside the device process: 10^10 pairs take half a
+# second
 $node->safe_psql('postgres', 'CREATE TABLE one_key AS SELECT 7 AS k, g AS v FROM generate_series(1, 500000) g; ANALYZE one_key');
 foreach my $what ('count(*)', 'sum(a.v + b.v)')
 {
@@ -108,7 +109,7 @@ foreach my $what ('count(*)', 'sum(a.v + b.v)')
 	}
 }
 
-# keys on their way to the arena: a cancel comes before the last of them
+# a cancel while keys are copied to the arena comes before the last of them
 $node->safe_psql('postgres', q{CREATE UNLOGGED TABLE wide AS SELECT g::int8 AS a, -g::int8 AS b FROM generate_series(1, 4000000) g;
 	VACUUM ANALYZE wide});
 my $keys_mb = 4000000 * 16 / 1048576;
@@ -127,14 +128,14 @@ for my $try (1 .. 5)
 	my (undef, $err) = finish_query($moving);
 	$ended_after = time - $start;
 	like($err, qr/canceling statement due to user request/, "keys that move, $try: the query is cancelled");
-	# memory that was ever leased is warm
+	# all memory that was leased since the start is now leased or warm
 	$moved_mb = $node->safe_psql('postgres', 'SELECT (leased_bytes + warm_bytes) / 1048576 FROM hjoin_gpu_arena()');
 	last if $moved_mb < $keys_mb && $ended_after < 0.2;
 }
 cmp_ok($moved_mb, '<', $keys_mb, 'a cancel does not wait until all keys are in the arena');
 took_less($ended_after, 0.2, 'and takes effect at once');
 
-# groups: while the table grows, goes to files, comes back from them
+# groups: while the table grows, is written to files, and is read back
 my $grouping = q{SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather = 0; SET work_mem = '1MB';
 	SELECT a, sum(b), count(*), avg(b::numeric) FROM wide GROUP BY a HAVING count(*) > 1};
 like($node->safe_psql('postgres', $grouping =~ s/SELECT a/EXPLAIN SELECT a/r), qr/GpuAggregate/, 'groups: the node groups');
@@ -153,7 +154,7 @@ for my $after (0.05, 0.4, 0.9)
 like(($node->psql('postgres', "SET temp_file_limit = '1MB'; $grouping"))[2], qr/temporary file size exceeds/, 'groups: temp_file_limit holds');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, 'groups: and no file is left');
 
-# a client that goes away
+# a client disappears
 my $running = start_query($node, 'SELECT hjoin_gpu_self_test(1000000, 300000000)');
 my $pid = backend_of($node, '.');
 $running->{handle}->kill_kill;

@@ -1,4 +1,4 @@
-# The device program is missing or no program: the server works without it.
+# The device program is missing or is not a program: the server works without it.
 use strict;
 use warnings;
 
@@ -27,14 +27,14 @@ my ($rc, $out, $err) = $node->psql('postgres', $query);
 like($err, qr/device process not running/, 'the self-test says so');
 is($node->safe_psql('postgres', $join), $join_answer, 'joins work');
 
-# it appears later
+# the program appears later
 my $real = `pg_config --bindir`;
 chomp $real;
 symlink "$real/hjoin_gpu_device", $program or die $!;
 ok(defined wait_ready($node, 35), 'the program is started when it appears');
 is($node->safe_psql('postgres', $query), 1000, 'and joins');
 
-# no program at all
+# a file that is not a program
 $node->stop;
 unlink $program;
 append_to_file($program, "this is no program\n");

@@ -1,4 +1,4 @@
-# Without shared_preload_libraries everything can be called and says why it is empty.
+# Without shared_preload_libraries every function can be called and tells why it is empty.
 use strict;
 use warnings;
 

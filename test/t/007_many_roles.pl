@@ -1,8 +1,8 @@
-# Two hundred sessions of several roles on little shared memory: joins of mixed sizes, whole or by cursors, that are cancelled
-# and terminated at random, and so are their parallel workers.  Rows are core's, nothing fails but what was cancelled, waiting is
-# bounded, no role is starved, and all is idle in the end.
+# Two hundred sessions of several roles share little memory: joins of mixed sizes, whole or by cursors; sessions and
+# their parallel workers are cancelled and terminated at random.  Rows are core's, only cancelled queries fail, waits
+# are bounded, no role starves, and everything is idle in the end.
 #
-#	HJG_SESSIONS_SECONDS=N	how long (12)		HJG_SESSIONS_SEED=N		what is done, and when
+#	HJG_SESSIONS_SECONDS=N	duration (12)		HJG_SESSIONS_SEED=N		seed of the random choices
 use strict;
 use warnings;
 
@@ -16,7 +16,7 @@ use Time::HiRes qw(sleep time);
 
 my $seconds = $ENV{HJG_SESSIONS_SECONDS} // 12;
 my $seed = $ENV{HJG_SESSIONS_SEED} // 20240501;
-# sessions of each role: one has most of them
+# sessions of each role; one role has most of them
 my %sessions_of = (crowd => 110, team => 50, pair => 30, few => 10);
 my @sizes = (1000, 5000, 20000, 50000, 100000);
 
@@ -117,7 +117,7 @@ sub descriptors
 	return scalar @open;
 }
 
-# --- the sessions: psql processes that read their queries from a file and write to another one
+# --- the sessions: psql processes that read queries from a file and write to another file
 my $dir = $node->basedir;
 my $serial = 0;
 my %running;
@@ -128,10 +128,10 @@ sub start_session
 	my $name = sprintf '%s_%d', $role, $serial++;
 
 	open my $script, '>', "$dir/$name.sql" or die "$dir/$name.sql: $!";
-	# all begin when the last one is there
+	# all begin when the last one is connected
 	print $script "SELECT FROM (SELECT pg_advisory_lock_shared(1) OFFSET 0) q;\nSELECT FROM (SELECT pg_advisory_unlock_shared(1) OFFSET 0) q;\n",
 	  "SET client_min_messages = debug1;\n";
-	# small joins are the most; a cursor's pauses would be the whole test, were they of many rows
+	# most joins are small; cursors over many rows would spend the whole test in their pauses
 	for (1 .. 20 + 4 * $seconds)
 	{
 		my $kind = int rand 10;
@@ -171,7 +171,7 @@ ok(defined wait_until(sub { $control->query_safe("SELECT count(*) FROM pg_stat_a
 	"$all sessions are there");
 $control->query_safe('SELECT pg_advisory_unlock(1)');
 
-# --- some are cancelled and terminated, and others put in their place
+# --- some sessions are cancelled or terminated, and others replace them
 my $disturber = start_query($node, sprintf 'SET jit = off; SELECT FROM setseed(%.6f); SELECT disturb(%d)', $seed % 1000003 / 1000003, $seconds);
 while ($disturber->{handle}->pumpable)
 {
@@ -185,7 +185,7 @@ while ($disturber->{handle}->pumpable)
 }
 my ($ncancelled, $nterminated, $most) = split / /, (finish_query($disturber))[0];
 
-# --- the end: each session ends after what it is at
+# --- the end: each session finishes its current query
 my $ending = time;
 kill 'STOP', $_ for keys %running;
 $control->query_safe("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE application_name = 'many'");
@@ -194,7 +194,7 @@ ok(defined wait_until(sub { reap(); !%running && $control->query_safe("SELECT co
 	sprintf 'all sessions end (after %.1f s)', time - $ending);
 cmp_ok($most, '>=', $all - 10, "$most sessions at a time");
 
-# --- what they say
+# --- their results
 my (%right, %device, @wrong, @errors, @waits, @times);
 foreach my $file (glob "$dir/*.out")
 {
@@ -245,11 +245,12 @@ foreach my $role (sort keys %sessions_of)
 {
 	my $joins = $right{$role} // 0;
 	my $share = $joins ? ($device{$role} // 0) / $joins : 0;
-	# who holds least comes first: the role with most of the sessions gets what is left, but it gets some
+	# the role with the least leased memory comes first: the role with most of the sessions gets the rest, but it gets
+	# some
 	cmp_ok($share, '>=', $role eq 'crowd' ? 0.05 : $ndevice / ($nright || 1) / 2, sprintf '%s: %.0f %% of the joins run in the device process', $role, 100 * $share);
 }
 
-# --- and what is left
+# --- nothing is left
 ok(defined wait_until(sub { is_idle($node) }, 20), 'no job slot and no slab is left leased')
   or diag($node->safe_psql('postgres', 'SELECT * FROM hjoin_gpu_arena(); SELECT * FROM hjoin_gpu_jobs'));
 is(stat_value($node, 'device_deaths'), 0, 'the device process lives');

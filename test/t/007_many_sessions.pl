@@ -1,4 +1,4 @@
-# Many sessions at a time, and fewer resources than they want.
+# Many concurrent sessions that want more resources than there are.
 use strict;
 use warnings;
 
@@ -39,7 +39,7 @@ is(scalar(grep { $_->[0] eq $join_answer } @results), $sessions, "$sessions sess
 ok(is_idle($node), 'the arena is idle afterwards');
 is(stat_value($node, 'device_deaths'), 0, 'the device process lives');
 
-# less memory than any two of them want: right, or a clean refusal
+# less memory than any two sessions want: the answer is right, or the refusal is clean
 $node->append_conf('postgresql.conf', "hjoin_gpu.arena_size = '24MB'\n");
 $node->restart;
 wait_ready($node, 10);

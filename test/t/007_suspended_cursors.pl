@@ -1,5 +1,5 @@
-# Cursors that nobody fetches from: one session has so many of them open that they could hold every job slot and all of
-# the shared memory; other sessions' joins must run in the device process all the same, and the cursors' rows be right.
+# One session has so many idle cursors open that they could hold every job slot and all of the shared memory.  Joins of
+# other sessions must still run in the device process, and the cursors' rows be right.
 use strict;
 use warnings;
 
@@ -30,7 +30,7 @@ my $ncursors = 300;
 my $join = 'SELECT p.id, b.id AS build_id FROM build b JOIN probe p USING (k) WHERE b.id <= 20000';
 my $joined_rows = 20000 * 4;
 
-# where a join of a session of its own runs, and why if not in the device process
+# Where a join in a new session runs, and why not in the device process.
 sub joined_in
 {
 	my $plan = $node->safe_psql('postgres', "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $join");
@@ -48,7 +48,7 @@ $idle->query_safe('COMMIT');
 $idle->quit;
 ok(is_idle($node), 'the arena is idle afterwards');
 
-# EXPLAIN says why the rest was joined in the backend; the log does not
+# EXPLAIN reports why the rest was joined in the backend; the log does not
 my ($explained) = (finish_query(start_query($node, "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on;
 	SET client_min_messages = log; SET hjoin_gpu.idle_share = 0; BEGIN; DECLARE c CURSOR FOR $join; MOVE 1 IN c; MOVE 1000 IN c; CLOSE c")))[1];
 like($explained, qr/Joined In: device process.*Fallback: query suspended/s, 'EXPLAIN says that a query was suspended');

@@ -1,4 +1,4 @@
-# Unit costs: measured, shown, kept over restarts on the machine that was measured, and a bad file is no harm.
+# Unit costs are measured, shown and kept over restarts on the same machine; a bad file is harmless.
 use strict;
 use warnings;
 
@@ -9,15 +9,15 @@ use HjgTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# of the machine: those of devices are shown while a device is there
+# costs of the machine; those of a device are shown only while it exists
 my $costs = q{SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM hjoin_gpu_costs WHERE device IS NULL};
 my $defaults = q{SELECT string_agg(name || '=' || default_value, ' ' ORDER BY name) FROM hjoin_gpu_costs WHERE device IS NULL};
 
 my $source = q{SELECT string_agg(DISTINCT source, ' ') FROM hjoin_gpu_costs WHERE device IS NULL};
 
-# a hot standby, which is calibrated as any other server
+# a hot standby, which is calibrated like any other server
 my $origin = start_node('origin', streaming => 1);
-# with the schema of somebody who waits for a superuser to run his operators
+# with a schema whose owner wants a superuser to run its operators
 $origin->safe_psql('postgres', 'CREATE SCHEMA evil');
 for my $type (qw(int4 int8 int2 oid))
 {
@@ -69,7 +69,7 @@ is($node->safe_psql('postgres', q{SET hjoin_gpu.emit_tuple_cost = 2;
 	WHERE e.name = 'emit_tuple' AND u.name = 'small_unit'}),
 	'2|setting', 'a cost knob overrides the measured cost');
 
-# a copy of the data directory takes the file along, perhaps to another machine; but not what drivers keep, whose names may be too long for it
+# a base backup contains the calibration file, but not the drivers' cache, whose paths may be too long for it
 my $kept = $node->data_dir . '/pgsql_tmp_hjoin_gpu/' . join '/', ('x' x 60) x 3;
 make_path($kept);
 append_to_file("$kept/kernel", 'kept');
@@ -85,7 +85,7 @@ my $copy_file = $copy->data_dir . '/hjoin_gpu.calibration';
 my $good = slurp_file($copy_file);
 my ($cpus, $memory, $model) = $good =~ /^machine (\d+) (\d+) (.*)$/m;
 
-# the file's text with a checksum that fits
+# Return the file's text with a matching checksum.
 sub signed
 {
 	my ($text) = @_;
@@ -106,7 +106,7 @@ sub of_machine
 	return signed($good =~ s/^machine .*$/machine @machine/mr);
 }
 
-# the server's word on a file that this puts in place; nothing may keep it from starting
+# Return the server's log message about a file that this function installs; the server must start in any case.
 sub word_on
 {
 	my ($put) = @_;
@@ -152,7 +152,8 @@ my @files = (
 is(word_on($_->[2]), $_->[0], "a file $_->[1]") for @files;
 $copy->stop;
 
-# what a crash leaves of a file that is written; and the supervisor starts anew while the server runs, perhaps with a session that writes one
+# a crash leaves a half-written file, which the next start removes; a supervisor that starts anew does so too, but
+# spares the file of a running session
 $node->stop('immediate');
 append_to_file("$file.tmp.999999999", 'half');
 $node->start;

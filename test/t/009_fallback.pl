@@ -1,5 +1,5 @@
-# What a query gets when the device process cannot join it: the same rows by
-# default, an error with a code of its own if that is asked for, and a trace.
+# A query that the device process cannot join returns the same rows by default, or an error with its own code on
+# request, and leaves a trace.
 use strict;
 use warnings;
 
@@ -9,13 +9,13 @@ use HjgTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# (in a parallel plan EXPLAIN shows the leader's share only)
+# in a parallel plan EXPLAIN shows only the leader's share
 my $settings = 'SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0;';
 my $join = 'SELECT count(*), sum(build.id), sum(probe.id) FROM build JOIN probe USING (k)';
 my $chain = 'SELECT count(*), sum(a.id::bigint * p.id + b.k) FROM probe p JOIN build a ON a.k = p.k JOIN build b ON b.id = p.id';
 my $answer;
 
-# SQLSTATE of a query under on_fallback = error, '00000' if it succeeds
+# Return the SQLSTATE of a query under on_fallback = error, '00000' if it succeeds.
 sub sqlstate
 {
 	my ($node, $more, $query) = @_;
@@ -24,7 +24,7 @@ sub sqlstate
 	return $err =~ /ERROR:\s+(\w{5})/ ? $1 : '00000';
 }
 
-# A fresh device process, with the fault ahead of it.
+# Restart the node; its new device process has the fault.
 sub restart_with
 {
 	my ($node, $fault) = @_;
@@ -65,7 +65,7 @@ for my $fault (qw(corrupt truncate))
 	$node->stop;
 }
 
-# the device process dies in the middle
+# the device process dies during a join
 {
 	my $node = start_node('dies', fault => 'die:probe:2');
 	make_tables($node);
@@ -90,7 +90,7 @@ for my $fault (qw(corrupt truncate))
 	$node->stop;
 }
 
-# an arena that is too small, and no limits to what one session holds
+# an arena that is too small, without limits on a session's share
 {
 	my $node = start_node('small', conf => "hjoin_gpu.arena_size = '16MB'\nwork_mem = '256MB'\n" .
 		join '', map { "hjoin_gpu.${_}_share = 100\n" } qw(backend idle role));
@@ -107,7 +107,7 @@ for my $fault (qw(corrupt truncate))
 	is(sqlstate($node, 'SELECT 1', $join), '53400', 'a full arena: 53400 under on_fallback = error');
 	ok(defined wait_until(sub { is_idle($node) }, 10), 'a full arena: nothing is left behind');
 
-	# a session that stands still holds all of it
+	# an idle session holds all of it
 	my $cursor = start_query($node, "$settings SET enable_mergejoin = off; BEGIN;
 		DECLARE c CURSOR FOR SELECT build.id, probe.id FROM build JOIN probe USING (k); FETCH 1 FROM c; SELECT pg_sleep(600)", 'holder');
 	ok(defined wait_until(sub {

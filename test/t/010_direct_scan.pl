@@ -1,5 +1,5 @@
-# Pages that the node reads itself: under load, on a standby, when they are damaged, and when
-# the table changes after planning.  Core's plan is the judge.
+# The node reads pages itself: under load, on a standby, when they are damaged, and when the table changes after
+# planning.  Rows must be those of core's plan.
 use strict;
 use warnings;
 
@@ -21,8 +21,8 @@ my $node = start_node('main', streaming => 1, conf => q{
 	log_error_verbosity = terse
 });
 
-# An answer is a count and a digest of rows; a stable function sees the snapshot of the
-# query that calls it, so two of them look at the same rows.
+# An answer is a count and a digest of rows; a stable function sees the snapshot of the calling query, so two calls see
+# the same rows.
 $node->safe_psql('postgres', q{
 	CREATE TABLE l (id int PRIMARY KEY, k int, v int, t text) WITH (fillfactor = 70);
 	CREATE TABLE r (id int PRIMARY KEY, k int, v int);
@@ -69,7 +69,7 @@ $node->safe_psql('postgres', q{
 	END $$;
 });
 
-# VACUUM is no part of a transaction: statements one by one, in a session of their own.
+# Run statements one by one in their own session, since VACUUM cannot run in a transaction.
 sub start_script
 {
 	my (@statements) = @_;
@@ -86,8 +86,7 @@ sub plan_is_direct
 		EXPLAIN (VERBOSE, COSTS OFF) SELECT l.id FROM l LEFT JOIN r ON l.k = r.k WHERE l.v >= 0}) =~ /Direct Scan: both/;
 }
 
-# Compare for some seconds; returns how often, how often with different answers, and
-# with what kind of errors.
+# Compare answers for some seconds; returns the number of runs and of differences, and the kinds of errors.
 sub compare_for
 {
 	my ($on, $isolation, $duration) = @_;
@@ -107,7 +106,7 @@ sub compare_for
 		my @answers = split /\|/, $out;
 		$runs++;
 		$seen{ $answers[0] } = 1;
-		# in a transaction with one snapshot all are equal; a statement has one in any case
+		# with a snapshot for each transaction all of its answers are equal, otherwise those of one statement
 		$different++ if grep { $_ ne $answers[0] } @answers;
 	}
 	return ($runs, $different, scalar(keys %seen), join('; ', sort keys %errors));
@@ -130,7 +129,7 @@ for my $isolation ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE')
 	is(join('', grep { !/could not serialize|deadlock/ } @ends), '', "$isolation: the load ran");
 }
 
-# --- on a standby, where all-visible pages may hold rows that a snapshot does not see ---------
+# --- on a standby, which must not rely on all-visible pages ---------
 $node->backup('copy');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'copy', has_streaming => 1);
@@ -157,7 +156,7 @@ my $sums = 'SELECT count(*), sum(big.id), count(DISTINCT big.id) FROM big JOIN r
 is($node->safe_psql('postgres', "SET hjoin_gpu.force = on; $sums; SELECT id FROM big LIMIT 1 OFFSET 30000; $sums") =~ s/\n\d+\n/\n/r,
 	join("\n", ($node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $sums")) x 2), 'a scan that begins in the middle of a table reads all of it once');
 
-# Where the second of two scans begins; a new table is read from its first block on.
+# Return the block where the second of two scans begins; scans of a new table begin at its first block.
 sub second_begins
 {
 	my ($first, $second) = @_;
@@ -191,7 +190,7 @@ for my $change (
 }
 
 # --- damaged pages -------------------------------------------------------------------------------
-# without checksums at first, which are on by default from PostgreSQL 18 on
+# without checksums at first, which are the default since PostgreSQL 18
 $node->stop;
 run_command([ 'pg_checksums', '--disable', '--no-sync', '-D', $node->data_dir ]);
 $node->start;
@@ -236,7 +235,7 @@ like($corrupt, qr/XX001.*invalid page in block 40/s, 'a corrupt page: an error')
 overwrite(40, 0, "\xFF" x 64);
 is($corrupt, damaged_answer('hjoin_gpu.enabled = off'), "a corrupt page: core's text and code");
 
-# a row that says of itself that it has fewer attributes than the table ever had, or more: t_infomask2 of the first one
+# a row whose header has fewer or more attributes than the table: t_infomask2 of the first row
 sub bytes_of
 {
 	my ($block, $off, $n) = @_;
@@ -260,7 +259,7 @@ for my $natts (3, 1, 2, 2047)
 isnt($answers{1}, $answers{3}, 'a row with too few attributes: the others are NULL');
 is($answers{2047}, $answers{3}, 'a row with too many attributes: those that the table has');
 
-# a page that is well-formed and not what was written
+# a well-formed page with other contents than were written
 $node->safe_psql('postgres', 'TRUNCATE damaged; INSERT INTO damaged SELECT g, g % 900 FROM generate_series(1, 20000) g; CHECKPOINT');
 $node->stop;
 system_or_bail('pg_checksums', '--enable', '--no-sync', '-D', $node->data_dir);

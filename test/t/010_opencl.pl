@@ -1,5 +1,4 @@
-# OpenCL devices: joins on one give core's rows, and a driver that is missing or
-# broken is a line in the view, nothing more.
+# Joins on OpenCL devices return core's rows; a missing or broken driver is just a line in the view.
 use strict;
 use warnings;
 
@@ -23,7 +22,7 @@ my @joins = (
 	'SELECT count(*), sum(b.id), sum(p.id) FROM build b JOIN probe p ON b.k::text = p.k::text',
 	'SELECT count(*), sum(b.id), sum(p.id) FROM build b JOIN probe p ON b.k % 3 = p.k % 7000');
 
-# Wait until the look for OpenCL devices has ended; its line in the view.
+# Wait until the search for OpenCL devices has ended; returns its line in the view.
 sub opencl_line
 {
 	my ($node) = @_;
@@ -38,7 +37,7 @@ sub opencl_line
 	return $line;
 }
 
-# Wait until the device process of a node that has started anew serves, and the device is there.
+# Wait until the device process of a restarted node serves and the device exists.
 sub make_ready
 {
 	my ($node) = @_;
@@ -102,8 +101,8 @@ SKIP:
 			"$settings SET hjoin_gpu.device = 'auto'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $joins[0]"),
 		qr/coupled/, 'auto leaves it to the cpu engine');
 
-	# by itself it is taken only where it was measured, for keys whose steps are measured, and where it is expected to be the fastest:
-	# where half of the cores play the GPU that is so only if costs of the cpu engine say that this one takes ages
+	# automatic choice takes the device only if it was measured, the steps of the keys were measured, and it is expected
+	# to be the fastest; since half of the cores play the GPU here, the cpu engine must have very high costs
 	my $auto = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0; SET work_mem = '64MB';};
 	my $slow = "$auto SET hjoin_gpu.probe_tuple_cost = 100; SET hjoin_gpu.build_tuple_cost = 100;";
 	my $wide = 'SELECT count(*), sum(b.id), sum(p.id) FROM build b JOIN probe p ON b.k::bigint = p.k::bigint';
@@ -124,7 +123,7 @@ SKIP:
 		'auto: once they are measured it is taken');
 	unlike($node->safe_psql('postgres', "$slow $explain $joins[0]"), qr/coupled/, 'auto: but not for keys of another width');
 
-	# a device whose joins take ages to start: calibration says so, and does not believe it
+	# a device whose joins start very slowly: calibration reports it and does not use the result
 	{
 		local $ENV{HJG_FAULT} = 'slow:build:1100ms';
 		$node->restart;
@@ -133,14 +132,14 @@ SKIP:
 	my $refused = qr/WARNING: +calibration of device "opencl:0" gave implausible costs, which are not kept/;
 	my $calibration = start_query($node, 'SELECT count(*) FROM hjoin_gpu_calibrate()', 'calibration');
 	ok(defined wait_until(sub { log_count($node, $refused) == 1 }, 60), 'calibration warns of implausible costs of a device');
-	# the rest of it has nothing to do with that
+	# the rest of the calibration is irrelevant here
 	$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'calibration'});
 	my (undef, $warnings) = finish_query($calibration);
 	like($warnings, $refused, 'and says so to who asked for it');
 	$node->restart;
 	make_ready($node);
 
-	# cancelled in the middle
+	# cancelled during a join
 	my $query = start_query($node, "$settings SELECT count(*) FROM build b, probe p WHERE b.k % 2 = p.k % 2");
 	my $pid = backend_of($node, 'probing');
 	my $cancelled = $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
@@ -153,7 +152,7 @@ $node->stop;
 
 my $stubs = PostgreSQL::Test::Utils::tempdir();
 
-# Variables by which a server finds a driver with a fault (stub_opencl.c).
+# Return the environment in which a server finds a driver with a fault (stub_opencl.c).
 sub stub_environment
 {
 	my ($stub) = @_;
@@ -163,7 +162,7 @@ sub stub_environment
 	return (LD_LIBRARY_PATH => "$stubs/$stub" . (defined $ENV{LD_LIBRARY_PATH} ? ":$ENV{LD_LIBRARY_PATH}" : ''));
 }
 
-# what goes wrong, by environment of the server: name, what the view says once a join has been tried, variables
+# faults: name, the view's line once a join was tried, environment of the server
 my @faults = (
 	[ 'no platform', qr/^failed\|/, OCL_ICD_VENDORS => '/nonexistent', OPENCL_VENDOR_PATH => '/nonexistent' ],
 	[ 'a driver that crashes', qr/^failed\|its driver crashed \(signal 6\)/, stub => 1 ],
@@ -192,7 +191,7 @@ for my $fault (@faults)
 	ok(defined wait_ready($node, 10), "$name: the service is there");
 	opencl_line($node);
 	is($node->safe_psql('postgres', "$settings $joins[0]"), core_answer($node, $joins[0]), "$name: the rows are core's");
-	# a program that was built without the headers never looks
+	# a program built without the headers searches for no driver
 	$reason = qr/^failed\|built without the OpenCL headers/ if $line =~ /built without/;
 	$deaths = 0 if $line =~ /built without/;
 	ok(defined wait_until(sub { defined wait_ready($node, 10) && opencl_line($node) =~ $reason }, 20), "$name: the view says so")
@@ -205,8 +204,8 @@ for my $fault (@faults)
 	$node->stop;
 }
 
-# the device process ends while it is in the driver, which here does not come back: what else ends it is no failure of the
-# device, but a SIGKILL may be, and three failures make a device be left alone
+# The device process ends while its driver does not return.  A SIGKILL may be the device's failure, other signals are
+# not; after three failures the device is left alone.
 sub end_in_driver
 {
 	my ($how) = @_;
@@ -216,7 +215,7 @@ sub end_in_driver
 	sleep 0.2;
 	$how->($pid);
 	finish_query($query);
-	# a server that was stopped has ended the query, too
+	# a restarted server has ended the query, too
 	wait_until(sub { my $new = device_pid($node); defined $new && $new != $pid });
 	make_ready($node);
 	return defined $building;

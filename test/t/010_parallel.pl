@@ -1,6 +1,5 @@
-# Joins that leader and workers share: the device process dies, hangs or lies, the query is
-# cancelled, a worker or the leader is terminated, in each phase; rows stay right and
-# nothing stays behind.
+# Joins shared by leader and workers: the device process dies, hangs or returns wrong results, the query is cancelled, a
+# worker or the leader is terminated, in each phase; rows stay right and nothing is left behind.
 use strict;
 use warnings;
 
@@ -10,7 +9,7 @@ use HjgTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-# seconds; aimed at 0.1
+# seconds; the goal is 0.1
 my $limit = 1.5;
 
 my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 3;
@@ -21,7 +20,7 @@ my %joins = (
 	anti => 'SELECT count(*), sum(id) FROM probe WHERE NOT EXISTS (SELECT 1 FROM build WHERE build.k = probe.k AND build.id > probe.id)');
 my %answers;
 
-# segments of dynamic shared memory are files that can be counted
+# segments of dynamic shared memory are files, which can be counted
 my $node = start_node('main', conf => "max_worker_processes = 20\nmax_parallel_workers = 12\ndynamic_shared_memory_type = mmap\n");
 $node->safe_psql('postgres', q{
 	CREATE TABLE build AS SELECT g AS id, g % 50000 AS k, 'row ' || g AS t FROM generate_series(1, 100000) g;
@@ -53,7 +52,7 @@ sub nothing_left
 	return;
 }
 
-# soon: a device process that does not answer is ended soon
+# Restart with a fault; with $soon a hanging device process is terminated soon.
 sub restart_with
 {
 	my ($fault, $soon) = @_;
@@ -93,7 +92,7 @@ my ($right, $wrong) = (0, 0);
 for my $round (1 .. 10)
 {
 	wait_ready($node, 35);
-	sleep 1.1;    # so long a life sets the pauses back
+	sleep 1.1;    # a life this long resets the pauses
 	my $pid = device_pid($node);
 	my @running = map { [ $_, start_query($node, "$settings $joins{$_}") ] } sort keys %joins;
 	sleep rand 0.3;
@@ -109,7 +108,7 @@ is($wrong, 0, "a device process that is killed or stopped at any moment changes 
 ok(defined wait_ready($node, 35), 'and comes back');
 nothing_left('kills and stops');
 
-# The leader that reads its build side slowly; it may have no job any more.
+# Find the leader that reads its build side slowly; it may have no job yet.
 sub reader
 {
 	my $pid;
@@ -118,7 +117,7 @@ sub reader
 	return $pid;
 }
 
-# ends of the query, in each phase
+# the query ends in each phase
 my $slow_rows = '(SELECT * FROM build WHERE id < 4000 AND pg_sleep(0.002) IS NOT NULL) b';
 my @phases = (
 	[ 'reading', '', "SELECT count(*) FROM probe JOIN $slow_rows USING (k)", '' ],
@@ -153,7 +152,7 @@ for my $phase (@phases)
 	is(device_pid($node), $device, "$name: the device process was not harmed");
 }
 
-# timeouts at any moment
+# timeouts at random moments
 restart_with('');
 for my $round (1 .. 60)
 {

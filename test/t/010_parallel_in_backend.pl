@@ -1,6 +1,6 @@
-# Joins that leader and workers share without a job: they build one table in their own memory and
-# probe it themselves.  Rows are right for all kinds, in memory and in files, whatever ends the query leaves nothing, and
-# the device process has no part in it.
+# Joins shared by leader and workers without a job: they build one table in their own memory and probe it themselves.
+# Rows are right for all kinds, in memory and in files; a query that ends early leaves nothing; the device process has
+# no part in it.
 use strict;
 use warnings;
 
@@ -10,7 +10,7 @@ use HjgTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-# seconds; aimed at 0.1
+# seconds; the goal is 0.1
 my $limit = 1.5;
 
 my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 10000000; SET max_parallel_workers_per_gather = 3;
@@ -24,7 +24,7 @@ my %joins = (
 	anti => 'SELECT count(*), sum(id) FROM probe WHERE NOT EXISTS (SELECT 1 FROM build WHERE build.k = probe.k AND build.id > probe.id)');
 my %answers;
 
-# segments of dynamic shared memory are files that can be counted
+# segments of dynamic shared memory are files, which can be counted
 my $node = start_node('main', conf => "max_worker_processes = 20\nmax_parallel_workers = 12\ndynamic_shared_memory_type = mmap\n");
 $node->safe_psql('postgres', q{
 	CREATE TABLE build AS SELECT g AS id, g % 50000 AS k, 'row ' || g AS t FROM generate_series(1, 100000) g;
@@ -62,7 +62,7 @@ for my $kind (sort keys %joins)
 }
 nothing_left('ordinary ends');
 
-# ends of the query: while the build side is read, and while rows are handed out
+# the query ends while the build side is read, and while rows are returned
 my $slow_rows = '(SELECT * FROM build WHERE id < 4000 AND pg_sleep(0.002) IS NOT NULL) b';
 my %phases = (
 	reading => "SELECT count(*) FROM probe JOIN $slow_rows USING (k)",
@@ -89,7 +89,7 @@ for my $phase (sort keys %phases)
 	}
 }
 
-# timeouts at any moment, that of the build included
+# timeouts at random moments, the build included
 for my $round (1 .. 60)
 {
 	my $kind = (sort keys %joins)[ $round % 6 ];

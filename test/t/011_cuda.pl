@@ -1,5 +1,5 @@
-# Joins on a GPU that is emulated on the host (test/device/stub_libcuda.c): core's
-# rows, and core's rows again whatever call of the driver fails or does not come back.
+# Joins on a GPU that is emulated on the host (test/device/stub_libcuda.c): core's rows, also when any call of the
+# driver fails or does not return.
 use strict;
 use warnings;
 
@@ -64,7 +64,7 @@ like($text, qr/Engine: cuda\b/, 'EXPLAIN names the engine');
 like($text, qr/Device: cuda:0/, 'EXPLAIN names the device');
 like($text, qr/Device Phases: Transfer=(?!0\.000)/, 'EXPLAIN shows the time of transfers');
 unlike($text, qr/Fallback/, 'nothing fell back');
-# k is twice on the build side, id once
+# k occurs twice on the build side, id once
 my $unique = 'SELECT count(*), sum(build.id), sum(probe.k) FROM build JOIN probe ON build.id = probe.k';
 my $unique_answer = $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $unique");
 for my $strategy (qw(direct packed table radix1 radix2 csr))
@@ -84,7 +84,7 @@ like($node->safe_psql('postgres', $auto . 'EXPLAIN (ANALYZE, COSTS OFF) SELECT c
 		. 'JOIN (SELECT k FROM probe LIMIT 500) p USING (k)'),
 	qr/Device: cpu/, 'auto takes the cpu engine for a small join');
 like(explained($node, $unique), qr/Predicted Device Phases: Transfer=(?!0\.000)\d/, 'a prediction stands beside the device phases');
-# an engine of the host that is priced out of the market
+# the cpu engine's costs are prohibitive
 like($node->safe_psql('postgres', $auto . 'SET hjoin_gpu.build_tuple_cost = 100; SET hjoin_gpu.probe_tuple_cost = 100; '
 		. "EXPLAIN (ANALYZE, COSTS OFF) $unique"),
 	qr/Engine: cuda.*Device: cuda:0/s, 'auto takes a GPU where it is expected to be faster');
@@ -95,7 +95,7 @@ like($node->safe_psql('postgres', $auto . 'SET hjoin_gpu.build_tuple_cost = 100;
 }
 ok(defined wait_until(sub { is_idle($node) }, 10), 'no job is left');
 
-# --- integers that fall into one bucket where nothing but the known part of the mix is at work ---
+# --- integers that share a bucket if only the fixed part of the mix is applied ---
 sub unmixed
 {
 	my ($x) = @_;
@@ -129,7 +129,7 @@ sub unmixed
 }
 $node->stop;
 
-# --- lost with a row cut: who goes on must find the rest of its pairs ---
+# --- lost in the middle of a row's pairs: the backend must find the rest of them ---
 $node = start_node('cut', fault => 'die:probe:2');
 $node->safe_psql('postgres', q{
 	CREATE TABLE many AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 70000) g;
@@ -164,7 +164,7 @@ $node->stop;
 		'SELECT count(*), sum(id) FROM large a WHERE EXISTS (SELECT 1 FROM other b WHERE b.k = a.k AND b.id % 7 > 2)',
 		'SELECT count(*), sum(id) FROM large a WHERE NOT EXISTS (SELECT 1 FROM other b WHERE b.k = a.k)');
 
-	# one thread, so that the cpu engine is not predicted to be faster
+	# one thread, so that the cpu engine is not expected to be faster
 	$node = start_with('passes', "hjoin_gpu.device_memory = '4MB'\nhjoin_gpu.cpu_threads = 1\nwork_mem = '64MB'\n");
 	$node->safe_psql('postgres', q{
 		CREATE TABLE large AS SELECT g AS id, g % 170000 AS k FROM generate_series(1, 250000) g;
@@ -196,7 +196,7 @@ ok(defined wait_until(sub { device_row($node) =~ /^cuda:0\|ready/ }, 20), 'a dev
 like(explained($node, $joins[0]), qr/Engine: cuda/, 'and used');
 $node->stop;
 
-# --- faults: at one call of the driver after the other ---
+# --- faults: at one driver call after another ---
 $node = start_node('faults');
 my $once = $node->data_dir . '/pgsql_tmp_hjoin_gpu/once';
 make_tables($node);
@@ -217,7 +217,7 @@ for my $call (map { int(1.35**$_) + $_ } 0 .. 17)
 }
 is(log_count($node, 'terminating any other active server processes'), 0, 'no fault crashed the server');
 
-# --- calls that do not come back, kernels that do not end ---
+# --- driver calls that do not return, kernels that do not end ---
 $node->append_conf('postgresql.conf', "hjoin_gpu.device_timeout = '2s'");
 for my $fault ([ HJG_STUB_HANG => 40 ], [ HJG_STUB_STALL => 60 ])
 {
@@ -233,7 +233,7 @@ for my $fault ([ HJG_STUB_HANG => 40 ], [ HJG_STUB_STALL => 60 ])
 	$node->stop;
 }
 
-# --- a device that fails again and again is left alone ---
+# --- a device that fails repeatedly is left alone ---
 $node->append_conf('postgresql.conf', "hjoin_gpu.device_timeout = '10s'");
 {
 	local $ENV{HJG_STUB_FAIL} = '30:700';

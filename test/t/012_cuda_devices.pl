@@ -1,5 +1,4 @@
-# Several GPUs, emulated on the host: each has costs of its own, and joins of several sessions
-# spread over them.
+# Several emulated GPUs: each has its own costs, and joins of several sessions spread over them.
 use strict;
 use warnings;
 
@@ -10,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 use_emulated_cuda();
-# devices of a speed that is believed, of which the second one takes eight times as long for everything
+# two devices of a credible speed, of which the second is eight times slower
 @ENV{qw(HJG_STUB_DEVICES HJG_STUB_FASTER HJG_STUB_MEMORY)} = (2, 200, 3000);
 
 sub wait_devices
@@ -30,7 +29,7 @@ ok(defined wait_devices($node, 2), 'both devices are listed');
 my $costs = q{SELECT device, string_agg(name || '=' || value, ' ' ORDER BY name) FROM hjoin_gpu_costs
 	WHERE device LIKE 'cuda:%' GROUP BY 1 ORDER BY 1};
 is($node->safe_psql('postgres', $costs), '', 'costs of no device before calibration');
-# of the emulated device's times some are those of whatever else runs on the machine
+# other processes on the machine disturb the emulated device's times
 my $slower;
 for my $try (1 .. 3)
 {
@@ -61,8 +60,7 @@ $node->restart;
 wait_devices($node, 2);
 is($node->safe_psql('postgres', $costs), $measured, 'the costs outlive a restart');
 
-# --- several joins at a time ---
-# the engine of the host is priced out of the market
+# --- several concurrent joins; the cpu engine's costs are prohibitive ---
 my $auto = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0;
 	SET hjoin_gpu.build_tuple_cost = 100; SET hjoin_gpu.probe_tuple_cost = 100;};
 my $query = 'SELECT build.id, probe.id FROM build JOIN probe USING (k)';
@@ -78,7 +76,7 @@ is(device_beside(1), 'cuda:1', 'the second one to the other');
 is(device_beside(2), 'cuda:0', 'the third one where there are no more than elsewhere');
 $node->stop;
 
-# --- another device under a number that was measured ---
+# --- another device takes the number of a measured one ---
 $ENV{HJG_STUB_CC} = 80;
 $node->start;
 wait_devices($node, 2);

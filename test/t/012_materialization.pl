@@ -1,5 +1,5 @@
-# Columns that a GPU gathers (early materialisation), on the emulated one of 011_cuda.pl: core's rows with
-# hjoin_gpu.materialization = early, whatever the columns, the kind of join and the fault.
+# Columns gathered by a GPU (early materialization), emulated as in 011_cuda.pl: core's rows with
+# hjoin_gpu.materialization = early, for all columns, kinds of join and faults.
 use strict;
 use warnings;
 
@@ -22,7 +22,7 @@ sub hash_of
 	return "SELECT count(*), sum(hashtextextended(x::text, 0)::numeric) FROM (SELECT $columns FROM $from) x";
 }
 
-# a: i4, i8, bool, int2 beside each other; b: likewise; key k is twice in b, thrice in a
+# a: i4, i8, bool, int2 side by side; b: likewise; each key k occurs twice in b, three times in a
 my %joins = (
 	inner => hash_of('a.id, a.v, a.w, a.f, b.id AS bid, b.v AS bv, b.s', 'a JOIN b USING (k)'),
 	left => hash_of('a.id, a.v, b.id AS bid, b.v AS bv', 'a LEFT JOIN b ON b.k = a.k * 2'),
@@ -86,7 +86,7 @@ unlike(explained($node, $joins{inner}, 'SET hjoin_gpu.device = cpu;'), qr/Early 
 	$node->safe_psql('postgres', 'DROP TABLE large');
 }
 
-# --- columns that do not travel ---
+# --- columns that are not sent to the device ---
 $node->safe_psql('postgres', q{
 	CREATE TABLE c AS SELECT g AS id, g % 20000 AS k, CASE WHEN g <> 39999 THEN g END AS n, 'row ' || g AS t FROM generate_series(1, 40000) g;
 	CREATE TABLE d AS SELECT g AS id, g % 20000 AS k, CASE WHEN g <> 70000 THEN g END AS n FROM generate_series(1, 90000) g;
@@ -104,7 +104,7 @@ for my $name (sort keys %late)
 	like(explained($node, $join), qr/Early Materialization: $sides/, "$name: the other side is gathered");
 }
 
-# --- rescans, LIMIT, cursors: what is not read is given back ---
+# --- rescans, LIMIT, cursors: unread results are released ---
 my $lateral = 'SELECT count(*), sum(s.x) FROM generate_series(1, 3) g, LATERAL (SELECT sum(a.v + b.v) AS x FROM a JOIN b USING (k) WHERE a.id % 3 <> g % 3 OFFSET 0) s';
 is($node->safe_psql('postgres', "$settings $lateral"), $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $lateral"), "rescans: core's rows");
 is($node->safe_psql('postgres', "$settings SELECT count(*) FROM (SELECT a.v, b.v FROM a JOIN b USING (k) LIMIT 7) s"), '7', 'a LIMIT ends a join');
@@ -112,7 +112,7 @@ ok(defined wait_until(sub { is_idle($node) }, 10), 'no job and no slab is left')
 is($node->safe_psql('postgres', q{SELECT sum(value) FROM hjoin_gpu_stat WHERE name ~ '^fallback' OR name = 'results_rejected'}), '0', 'nothing fell back');
 $node->stop;
 
-# --- the device process is lost, or lies ---
+# --- the device process is lost, or returns wrong results ---
 for my $fault (qw(die:build:1 die:probe:2 die:result:3 columns:result:2 truncate:result:1))
 {
 	$node = start_with($fault =~ s/:/_/gr, fault => $fault);

@@ -1,5 +1,5 @@
-# What the device process has of the shared memory: it cannot write to the half that the server relies on, and whatever
-# it writes to the other one harms no query and no server process.
+# The device process cannot write to the half of the shared memory that the server relies on, and whatever it writes to
+# the other half harms no query and no server process.
 use strict;
 use warnings;
 
@@ -11,7 +11,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my $head_bytes = 2 * 1024 * 1024;	# in front of the slabs
+my $head_bytes = 2 * 1024 * 1024;	# before the slabs
 
 my $node = start_node('main', conf => "hjoin_gpu.device_timeout = '1s'\nlog_min_messages = log\n");
 make_tables($node);
@@ -22,21 +22,21 @@ my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0;
 	SELECT count(*), sum(b.id::bigint * p.id) FROM build b JOIN probe p USING (k)};
 my $answer = $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $join");
 
-# the device process, whatever the views say
+# Pid of the device process, independent of the views.
 sub process
 {
 	my ($child) = split ' ', slurp_file("/proc/$supervisor/task/$supervisor/children");
 	return $child;
 }
 
-# the descriptors of a process that are open on a half: paths
+# Paths of a process's descriptors that are open on a half.
 sub descriptors
 {
 	my ($of, $half) = @_;
 	return grep { (readlink($_) // '') =~ /hjoin_gpu $half half/ } glob "/proc/$of/fd/*";
 }
 
-# how a process has mapped a half
+# How a process has mapped a half.
 sub mappings
 {
 	my ($of, $half) = @_;
@@ -50,7 +50,7 @@ sub flags_of
 	return slurp_file($info) =~ /^flags:\s+(\d+)/m ? oct($1) & O_ACCMODE : -1;
 }
 
-# --- what it has ------------------------------------------------------------------------------------
+# --- its access ------------------------------------------------------------------------------------
 my ($server_half, @more) = descriptors($pid, 'server');
 is(scalar(@more), 0, 'the device process has one descriptor of the server half');
 is(flags_of($server_half), O_RDONLY, 'which is open for reading only');
@@ -60,8 +60,9 @@ like(mappings($supervisor, 'server'), qr/rw-s/, 'the supervisor has it for writi
 my ($device_half) = descriptors($pid, 'device');
 is(flags_of($device_half), O_RDWR, 'the other half is there to be written');
 
-# --- what it may write ------------------------------------------------------------------------------
-# That it is ready it says once: no word of its half takes it away from everybody for good.  The word was the first of a line.
+# --- writes ------------------------------------------------------------------------------
+# The process reports itself ready once, in the first word of a cache line: overwriting no word of its half makes it
+# unavailable for good.
 sysopen(my $words, $device_half, O_RDWR) or die "$device_half: $!";
 my $head = '';
 sysread $words, $head, $head_bytes;
@@ -78,7 +79,7 @@ for my $line (@lines)
 cmp_ok(scalar(@lines), '>', 0, 'there are words that may be the one');
 is($lost, 0, 'the device process counts as ready whatever becomes of them (' . @lines . ')');
 
-# Nor does it take a device away: its entry begins 40 bytes before its description.
+# Nor does it make a device unavailable: a device's entry begins 40 bytes before its description.
 my $cpu = $node->safe_psql('postgres', "SELECT description FROM hjoin_gpu_devices WHERE name = 'cpu'");
 my $entry = index($head, $cpu) - 40;
 cmp_ok($entry, '>', 0, 'the device is there');
@@ -87,7 +88,7 @@ syswrite $words, "\0" x 168;
 my $ready = "SELECT description FROM hjoin_gpu_devices WHERE name = 'cpu' AND state = 'ready'";
 ok(defined wait_until(sub { $node->safe_psql('postgres', $ready) eq $cpu }, 10), 'it is there again');
 
-# A driver that has gone wild: words of the other half change all the time, or all at once.
+# Overwrite words of the device half, some all the time or all at once, like a driver that has gone wild.
 srand(16);
 my $scribbled;
 sub scribble
@@ -108,7 +109,7 @@ my $until = time + 12;
 my ($nqueries, $nright) = (0, 0);
 while (time < $until)
 {
-	# else all joins run in the backends
+	# otherwise all joins run in the backends
 	wait_ready($node, 3);
 	my @running = map { start_query($node, $join) } 1 .. 2;
 	for (1 .. 5)
@@ -133,13 +134,13 @@ is(log_count($node, 'terminating any other active server processes'), 0, 'no ser
 ok(kill(0, $supervisor), 'and the supervisor is the same');
 
 # --- afterwards -------------------------------------------------------------------------------------
-# the words that are left wrong are put in order by the next process
+# the next device process restores the overwritten words
 kill 'KILL', grep { defined } process();
 ok(defined wait_ready($node, 60), 'another device process comes');
 ok(defined wait_until(sub { is_idle($node) }, 10), 'nothing is left leased');
 is($node->safe_psql('postgres', 'SELECT hjoin_gpu_self_test(100000, 3000000)'), 3000000, 'and joins');
 
-# --- a process that writes wrong results is ended ------------------------------------------------------
+# --- a process that returns wrong results is terminated ------------------------------------------------------
 $node->stop;
 {
 	local $ENV{HJG_FAULT} = 'corrupt:result:2';

@@ -1,4 +1,5 @@
-# The device process reaches what drivers need, and nothing of the server's: a driver that tries reports how far it came.
+# The device process can access what drivers need, and nothing of the server's: a test driver reports which accesses
+# succeed.
 use strict;
 use warnings;
 
@@ -13,7 +14,7 @@ plan skip_all => 'built without OpenCL' if `hjoin_gpu_device --list` =~ /built w
 my $stub = PostgreSQL::Test::Utils::tempdir();
 system('cc', '-shared', '-fPIC', '-o', "$stub/libOpenCL.so.1", "$FindBin::RealBin/stub_nosy.c") == 0 or die 'cannot build the driver';
 
-# The driver's report, "yes" or "no" by claim.
+# Return the driver's report, "yes" or "no" by claim.
 sub report
 {
 	my ($node) = @_;
@@ -34,7 +35,7 @@ my @signals = ('signals the supervisor');
 my @calls = ('changes modes', 'signals all', "asks for others' memory", 'has System V shared memory', 'has internet sockets',
 	'connects to local sockets', 'may gain privileges');
 
-# --- not confined: the driver does as it likes, but what it is started with is the same ---
+# --- not confined: the driver may do anything, but inherits nothing more ---
 my $node = start_node('free', conf => "hjoin_gpu.confine_device = off\n");
 wait_ready($node);
 my $report = report($node);
@@ -61,7 +62,7 @@ like(slurp_file("/proc/$pid/limits"), qr/^Max core file size +[01] +[01] /m, 'th
 like(slurp_file("/proc/$pid/status"), qr/^NoNewPrivs:\s+1\nSeccomp:\s+2$/m, 'and is confined as its child is');
 is($node->safe_psql('postgres', 'SELECT hjoin_gpu_self_test(100000, 300000)'), 300000, 'it joins');
 
-# --- what everybody joins is in no core dump ---
+# --- core dumps do not contain the shared memory of joins ---
 my $session = start_query($node, 'SELECT hjoin_gpu_self_test(1000, 1000) FROM pg_sleep(5)', 'sleeper');
 my $backend;
 wait_until(sub { $backend = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE application_name = 'sleeper'}) });
@@ -75,7 +76,7 @@ for my $process ([ 'a backend' => $backend ], [ 'the device process' => device_p
 finish_query($session);
 $node->stop;
 
-# --- a place of drivers that contains the data directory ---
+# --- a drivers' directory that contains the data directory ---
 {
 	local $ENV{OPENCL_LAYERS} = $node->basedir;
 	my $left = $node->data_dir . '/pgsql_tmp_hjoin_gpu/tempfile_KILLED';
@@ -87,7 +88,7 @@ $node->stop;
 	$node->stop;
 }
 
-# --- faults are for tests alone ---
+# --- the installed program ignores faults ---
 {
 	local $ENV{HJG_FAULT} = 'nonsense';
 	command_ok([ 'hjoin_gpu_device', '--version' ], 'the program that is installed looks at no faults');

@@ -1,4 +1,4 @@
-# A hot standby joins as the primary does, is promoted in the middle of joins, and nothing of it is in the write-ahead log.
+# A hot standby joins like the primary and is promoted during joins; joins write no WAL.
 use strict;
 use warnings;
 
@@ -28,8 +28,8 @@ like($standby->safe_psql('postgres', "$ours EXPLAIN $query"), qr/GpuHashJoin/, '
 is($standby->safe_psql('postgres', "$ours $query"), $answer, 'and its rows are core\'s');
 cmp_ok(stat_value($standby, 'joins_device'), '>', 0, 'by its device process');
 
-# joins write nothing, on a server without other work but for checkpoints and the snapshots of running transactions; reading the
-# catalogs prunes pages and sets hint bits, as core's reading does
+# joins write no WAL; the server has no other work but checkpoints and snapshots of running transactions, and reading
+# the catalogs prunes pages and sets hint bits, as in core
 $primary->append_conf('postgresql.conf', "autovacuum = off\nwal_log_hints = off\nbgwriter_lru_maxpages = 0\ncheckpoint_timeout = 1h\n");
 $primary->restart;
 wait_ready($primary);
@@ -43,7 +43,7 @@ my ($records) = run_command([ 'pg_waldump', '-p', $primary->data_dir . '/pg_wal'
 is(join("\n", grep { /^rmgr/ && !/^rmgr: Standby|CHECKPOINT|FPI_FOR_HINT|PRUNE_ON_ACCESS/ } split /\n/, $records), '', 'joins write nothing to the write-ahead log');
 is($primary->safe_psql('postgres', $catalog), $before, 'and leave no relation behind');
 
-# a cursor with rows fetched and joins at work go on over the promotion
+# an open cursor and running joins continue over the promotion
 my $cursor = start_query($standby, qq{$ours BEGIN; DECLARE c CURSOR FOR SELECT build.id, probe.id FROM build JOIN probe USING (k);
 	FETCH 1000 FROM c;
 	DO 'BEGIN WHILE pg_is_in_recovery() LOOP PERFORM pg_sleep(0.02); END LOOP; END';

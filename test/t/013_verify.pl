@@ -1,5 +1,5 @@
-# A device process whose results are wrong and pass their check: a join that is compared with core's
-# switches joins off for everybody, until the statistics are reset.
+# A device process returns wrong results with a valid checksum: a join that is compared with core's switches joins off
+# for everybody, until the statistics are reset.
 use strict;
 use warnings;
 
@@ -65,7 +65,7 @@ like($node->safe_psql('postgres', "$serial EXPLAIN $joins{counted}"), qr/GpuHash
 is($node->safe_psql('postgres', "$serial SET hjoin_gpu.verify = 1; $joins{counted}"), $answers{counted}, 'and is right');
 is(stat_value($node, 'verified_joins') . ' ' . stat_value($node, 'verified_mismatches'), '1 0', 'as the comparison shows');
 
-# a plan that was made before
+# a plan made before
 restart_with('lose:result:7');
 $out = $node->safe_psql('postgres', "$serial SET plan_cache_mode = force_generic_plan; PREPARE q AS $joins{counted}; EXECUTE q; SET hjoin_gpu.verify = 1; EXECUTE q; EXECUTE q;
 	EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE q");

@@ -1,4 +1,4 @@
-# Every setting at its ends, while sessions join: by a reload, by a restart, by database, role and function.
+# Every setting at its limits while sessions join: by reload, by restart, by database, role and function.
 use strict;
 use warnings;
 
@@ -20,7 +20,7 @@ wait_ready($node);
 my $answer = $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $query");
 my $session = open_session($node);
 
-# as the planner chooses, and by the node in the device process, if the settings let it
+# as the planner chooses, and by the node in the device process if the settings allow it
 my $joins = "BEGIN; $query; SET LOCAL hjoin_gpu.embedded_rows = 0; SET LOCAL hjoin_gpu.force = on; $query; ROLLBACK";
 
 my @settings = map { [ split /\|/, $_, -1 ] } split /\n/, $node->safe_psql('postgres', q{
@@ -61,7 +61,7 @@ for (@settings)
 is(join("\n", @wrong), '', "each of $nvalues values is taken by a reload, waits for a restart, or is refused; joins are right");
 is(log_count($node, qr/was terminated by signal|PANIC|TRAP/), 0, 'no server process died');
 
-# the supervisor reads the file as well: what it waits for a sign of life
+# the supervisor reads the file as well: a new timeout for a process that hangs
 $node->append_conf('postgresql.conf', "hjoin_gpu.device_timeout = '1h'\n");
 $node->restart;
 wait_ready($node);
@@ -77,7 +77,7 @@ ok(defined wait_until(sub { !kill 0, $pid }, 5), 'the process is ended');
 $node->append_conf('postgresql.conf', "hjoin_gpu.device_timeout = '10s'\n");
 $node->reload;
 
-# a start with each of these; a join right away, and one when the device process has had its time
+# restart with each of these: a join at once, and one after the device process has had time to start
 my $dir = PostgreSQL::Test::Utils::tempdir();
 append_to_file("$dir/hangs", "#!/bin/sh\nexec sleep 600\n");
 append_to_file("$dir/chatters", "#!/bin/sh\nexec yes >&4\n");

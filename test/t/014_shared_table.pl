@@ -1,4 +1,4 @@
-# The device process is lost in the middle of a join that leader and workers share: they build one table, not one each.
+# The device process is lost during a join shared by leader and workers: they build one table, not one each.
 use strict;
 use warnings;
 
@@ -7,7 +7,7 @@ use lib $FindBin::RealBin;
 use HjgTest;
 use Test::More;
 
-# 24 bytes a row at the least
+# at least 24 bytes a row
 my $build_rows = 1000000;
 my $table_kb = $build_rows * 24 / 1024;
 my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 3; SET work_mem = '256MB';
@@ -19,11 +19,11 @@ $node->safe_psql('postgres', qq{
 	ALTER TABLE build SET (parallel_workers = 3);
 	ALTER TABLE probe SET (parallel_workers = 3);
 	ANALYZE build, probe});
-# of each participant so many rows take their time
+# each participant joins enough rows that last a while
 my $query = 'SELECT count(*), count(CASE WHEN probe.id % 5000 = 0 THEN pg_sleep(0.02) END) FROM build JOIN probe USING (k)';
 my $answer = "1999998|398";
 
-# Most private memory that the participants had together, and how many there were; kB.
+# Watch the participants; returns their largest total private memory (kB) and their number.
 sub watch
 {
 	my ($running) = @_;

@@ -1,4 +1,4 @@
-# Ends of the server, of the supervisor and of the device process, in the middle of joins: nothing is left behind, nothing waits for ever.
+# The server, the supervisor or the device process ends during joins: nothing is left behind, nothing waits forever.
 use strict;
 use warnings;
 
@@ -12,7 +12,7 @@ use Time::HiRes qw(sleep time);
 my $ours = 'SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0;';
 my $parallel = 'SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;';
 my $query = 'SELECT count(*), sum(build.id::bigint * probe.id) FROM build JOIN probe USING (k)';
-# runs until it is ended: 4 * 10^9 pairs, all returned
+# runs until it is terminated: 4 * 10^9 pairs, all returned
 my $endless = 'SELECT max(b.id + p.id) FROM build b JOIN probe p ON b.k % 10 = p.k % 10';
 
 my $node = start_node('main', conf => "restart_after_crash = on\n");
@@ -22,11 +22,11 @@ my $answer = $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $query")
 
 sub postmaster { return (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0] }
 sub parent_of { my ($pid) = @_; return slurp_file("/proc/$pid/status") =~ /^PPid:\s+(\d+)/m ? $1 : undef }
-# neither running nor a zombie of ours
+# Has the process ended?  A zombie has.
 sub is_gone { my ($pid) = @_; return !-e "/proc/$pid/status" || slurp_file("/proc/$pid/status") =~ /^State:\s+Z/m }
 sub is_right { return $node->safe_psql('postgres', "$ours $query") eq $answer }
 
-# Joins at work: one that ends, and two that do not, the second of leader and workers.
+# Start joins: one that ends and two endless ones, the second shared by leader and workers.
 sub start_joins
 {
 	my @queries = map { start_query($node, "$ours $_") } $query, $endless, "$parallel $endless";
@@ -34,7 +34,7 @@ sub start_joins
 	return @queries;
 }
 
-# --- the postmaster is killed, with a device process that works or is stopped
+# --- the postmaster is killed, with a device process that joins or is stopped
 for my $stopped (0, 1)
 {
 	my $how = $stopped ? 'with the device process stopped' : 'with joins at work';
@@ -56,7 +56,7 @@ for my $stopped (0, 1)
 	ok(is_right(), 'and joins');
 }
 
-# --- the supervisor is stopped in the middle of joins
+# --- the supervisor is stopped during joins
 {
 	my $supervisor = parent_of(device_pid($node));
 	my @queries = start_joins();
@@ -76,7 +76,7 @@ for my $stopped (0, 1)
 	ok(is_right(), 'and joins');
 }
 
-# --- neither the supervisor nor the device process does anything
+# --- neither the supervisor nor the device process responds
 $node->append_conf('postgresql.conf', "hjoin_gpu.device_timeout = '1s'\n");
 $node->reload;
 for my $signal (qw(STOP KILL))
@@ -95,7 +95,7 @@ for my $signal (qw(STOP KILL))
 $node->append_conf('postgresql.conf', "hjoin_gpu.device_timeout = '10s'\n");
 $node->reload;
 
-# --- the supervisor is told to end
+# --- the supervisor is terminated
 {
 	my $device = device_pid($node);
 	my $supervisor = parent_of($device);
@@ -110,7 +110,7 @@ $node->reload;
 	ok(is_right(), 'and joins run');
 }
 
-# --- crashes of a backend: everything is made anew, nothing is kept of the old
+# --- a backend crashes: everything is created anew, nothing is kept
 {
 	my $postmaster = postmaster();
 	my $count_fds = sub { my @fds = glob "/proc/$postmaster/fd/*"; return scalar @fds };
@@ -130,7 +130,7 @@ $node->reload;
 		my $pid;
 		wait_until(sub { ($pid = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE application_name = 'victim'})) ne '' }, 10);
 		my $device = device_pid($node);
-		$pid = parent_of($device) if $round == 10 && defined $device;	# the supervisor: as any process with shared memory
+		$pid = parent_of($device) if $round == 10 && defined $device;	# the supervisor, whose death counts as a backend's crash
 		kill 'KILL', $pid;
 		finish_query($_) for $victim, @queries;
 		push @wrong, "round $round: the device process lives on" if defined $device && !defined wait_until(sub { is_gone($device) }, 10);
@@ -144,7 +144,7 @@ $node->reload;
 	ok(is_right(), 'and joins');
 }
 
-# --- shutdowns in the middle of joins
+# --- shutdowns during joins
 for my $mode (qw(fast immediate smart))
 {
 	my @queries = start_joins();
@@ -152,7 +152,7 @@ for my $mode (qw(fast immediate smart))
 	my $start = time;
 	if ($mode eq 'smart')
 	{
-		# waits for sessions: they are ended by hand, but for the one whose join ends
+		# smart shutdown waits for sessions: terminate those whose join does not end
 		$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%max%' AND pid <> pg_backend_pid()});
 	}
 	$node->stop($mode);

@@ -1,4 +1,4 @@
-# The disk is full, or a query's share of it: of temporary files, of the calibration, of what drivers compile.
+# The disk or a query's share of it is full: for temporary files, the calibration and the drivers' cache.
 use strict;
 use warnings;
 
@@ -8,7 +8,7 @@ use HjgTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# a server whose writes to files of some names fail, from when the switch says so (full_disk.c)
+# a server whose writes to files of some names fail, as the switch file says (full_disk.c)
 my $dir = PostgreSQL::Test::Utils::tempdir();
 my $switch = "$dir/switch";
 system('cc', '-shared', '-fPIC', '-Wall', '-Werror', '-o', "$dir/full_disk.so", "$FindBin::RealBin/full_disk.c", '-ldl') == 0 or die 'full_disk.c does not build';
@@ -19,7 +19,7 @@ my $node;
 	$node = start_node('main');
 }
 
-# writes to files whose path has this in it fail
+# Make writes to files whose path contains the pattern fail.
 sub fill_disk
 {
 	my ($pattern) = @_;
@@ -47,7 +47,8 @@ ask($session, "\\set VERBOSITY sqlstate\nSET work_mem = '64kB'");
 my %answers = map { $_ => scalar ask($session, "$cores; $_") } @joins;
 my $descriptors = q{SELECT count(*) FROM pg_ls_dir('/proc/self/fd')};
 
-# Every join fails with this code, ours as core's does; after that nothing is left of it and it gives its rows.
+# Check that every join fails with this code, like core's, that nothing is left of it, and that it then returns its
+# rows.
 sub fails_cleanly
 {
 	my ($code, $break, $mend, $what) = @_;
@@ -79,7 +80,7 @@ sub fails_cleanly
 
 like(ask($session, "$ours; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $joins[0]"), qr/GpuHashJoin.*Hash Batches: [2-9]/s, 'a join goes to temporary files');
 
-# meanwhile a calibration measures, and finds no room for what it has measured
+# a calibration runs meanwhile and cannot save its results
 fill_disk('hjoin_gpu.calibration');
 my $calibration = start_query($node, 'SELECT count(*) FROM hjoin_gpu_calibrate()');
 fails_cleanly('53400', sub { ask($session, q{SET temp_file_limit = '1MB'}) }, sub { ask($session, 'RESET temp_file_limit') },
@@ -97,7 +98,8 @@ like(($node->psql('postgres', 'SELECT count(*) FROM hjoin_gpu_calibrate()'))[2],
 fill_disk(undef);
 ok(defined wait_until(sub { is_idle($node) }, 5), 'nothing stays leased');
 
-# what drivers compiled is damaged, or has no place: the cpu engine serves, and the device has its line, 'failed' where the driver needs that
+# the drivers' cache is damaged or cannot be created: the cpu engine serves; the device is still listed, as 'failed' if
+# its driver needs the cache
 my $cache = $node->data_dir . '/pgsql_tmp_hjoin_gpu';
 my $state_of = q{SELECT state FROM hjoin_gpu_devices WHERE name = 'opencl:0'};
 sub opencl_state

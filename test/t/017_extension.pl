@@ -1,4 +1,5 @@
-# The extension comes and goes while sessions use it, moves by pg_dump and pg_upgrade, and its settings by database, role and function.
+# The extension is created and dropped while sessions use it, moves by pg_dump and pg_upgrade, and has settings by
+# database, role and function.
 use strict;
 use warnings;
 
@@ -11,7 +12,7 @@ use Test::More;
 my $query = 'SELECT count(*), sum(build.id::bigint * probe.id) FROM build JOIN probe USING (k)';
 my $ours = 'SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0';
 
-# --- preloaded, and not created
+# --- preloaded, but not created
 my $node = start_node('main', no_extension => 1);
 make_tables($node);
 my $answer = $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $query");
@@ -19,7 +20,7 @@ like($node->safe_psql('postgres', "$ours; EXPLAIN (ANALYZE, COSTS OFF) $query"),
 is($node->safe_psql('postgres', "$ours; $query"), $answer, 'with core\'s rows');
 like(($node->psql('postgres', 'SELECT * FROM hjoin_gpu_costs'))[2], qr/relation "hjoin_gpu_costs" does not exist/, 'the views are not there');
 
-# --- dropped in the middle of everything
+# --- dropped during use
 $node->safe_psql('postgres', 'CREATE EXTENSION hjoin_gpu; CREATE VIEW watch AS SELECT * FROM hjoin_gpu_stat');
 wait_ready($node);
 my $session = open_session($node);
@@ -87,7 +88,7 @@ for my $preloaded (1, 0)
 	$other->stop;
 }
 
-# --- a server of a single user, and pg_upgrade
+# --- a single-user server, and pg_upgrade
 $session->{handle}->kill_kill;
 $node->stop;
 my ($out, $err) = run_command([ 'bash', '-c', 'echo "$1" | postgres --single -D "$2" postgres', 'single', "SELECT count(*) FROM build JOIN probe USING (k)", $node->data_dir ]);

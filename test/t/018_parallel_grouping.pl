@@ -1,5 +1,5 @@
-# Groups that leader and workers share: the query is cancelled, its leader or a worker is terminated, or files outgrow
-# temp_file_limit, in each phase; nothing stays behind.
+# Groups shared by leader and workers: the query is cancelled, its leader or a worker is terminated, or files outgrow
+# temp_file_limit, in each phase; nothing is left behind.
 use strict;
 use warnings;
 
@@ -9,7 +9,7 @@ use HjgTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-# seconds; aimed at 0.1
+# seconds; the goal is 0.1
 my $limit = 1.5;
 
 my $settings = q{SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0;
@@ -17,7 +17,7 @@ my $settings = q{SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather =
 my $groups = 'SELECT k, id % 2 AS odd, count(*) AS n, sum(id) AS s FROM items GROUP BY k, id % 2';
 my $whole = "SELECT count(*), sum(n), sum(s) FROM ($groups OFFSET 0) q";
 
-# segments of dynamic shared memory are files that can be counted
+# segments of dynamic shared memory are files, which can be counted
 my $node = start_node('main', conf => "max_worker_processes = 20\nmax_parallel_workers = 12\ndynamic_shared_memory_type = mmap\n");
 $node->safe_psql('postgres', q{
 	CREATE TABLE items AS SELECT g AS id, (g * 7919::bigint % 150000)::int AS k FROM generate_series(1, 300000) g;
@@ -53,7 +53,7 @@ is($node->safe_psql('postgres', "$settings SET work_mem = '64kB'; $whole"), $ans
 is($node->safe_psql('postgres', "$settings SET parallel_leader_participation = off; $whole"), $answer, 'the same without the leader');
 nothing_left('ordinary ends');
 
-# ends of the query: while rows are read, while a worker waits for others that read, and while groups are handed out
+# the query ends while rows are read, while a worker waits for others that read, and while groups are returned
 my %phases = (
 	reading => 'SELECT count(*) FROM (SELECT k, id % 2, count(*) FROM items WHERE id < 4000 AND pg_sleep(0.002) IS NOT NULL GROUP BY k, id % 2 OFFSET 0) q',
 	waiting => 'SELECT count(*) FROM (SELECT k, id % 2, count(*) FROM items WHERE id % 100000 > 0 OR pg_sleep(5) IS NOT NULL GROUP BY k, id % 2 OFFSET 0) q',
@@ -79,7 +79,7 @@ for my $phase (sort keys %phases)
 	}
 }
 
-# files: of tables that are full, of groups that are exchanged, of a partition that is divided further
+# files: of full tables, of exchanged groups, of a partition that is divided further
 for my $case ([ 'full tables', "SET work_mem = '64kB'", '64kB' ], [ 'exchange', "SET work_mem = '64MB'", '1MB' ])
 {
 	my ($name, $memory, $most) = @$case;
@@ -88,7 +88,7 @@ for my $case ([ 'full tables', "SET work_mem = '64kB'", '64kB' ], [ 'exchange', 
 	nothing_left("$name, beyond temp_file_limit");
 }
 
-# timeouts at any moment
+# timeouts at random moments
 for my $round (1 .. 40)
 {
 	my $work_mem = $round % 2 ? '64kB' : '64MB';
@@ -96,7 +96,7 @@ for my $round (1 .. 40)
 }
 nothing_left('timeouts at any moment');
 
-# some groups only
+# only some groups are read
 is($node->safe_psql('postgres', "$settings SELECT count(*) FROM ($groups LIMIT 7) q"), 7, 'an end before the end');
 nothing_left('an end before the end');
 

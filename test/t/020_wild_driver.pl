@@ -1,8 +1,8 @@
-# A driver that goes wild in the device process (test/wild/wild.c) and writes to the arena whatever it may: every query gives core's
-# rows, no server process dies, sessions go on, and once it stops the device process joins again.
+# A wild driver in the device process (test/wild/wild.c) overwrites all of the arena that it can write: every query
+# returns core's rows, no server process dies, sessions continue, and once it stops the device process joins again.
 #
-#   HJG_WILD_SECONDS=3600    how long (default: 45)
-#   HJG_WILD_SEED=N          begin of the seeds
+#   HJG_WILD_SECONDS=3600    duration (default: 45)
+#   HJG_WILD_SEED=N          first seed
 #   HJG_WILD_MODES="a b"     only these modes of wild.c
 #   HJG_WILD_DEVICES="cpu"   only these devices
 use strict;
@@ -31,15 +31,15 @@ my @queries = stress_queries();
 my $supervisor = supervisor_of($node);
 my @named = split ' ', $ENV{HJG_WILD_DEVICES} // (built_with_cuda() ? 'cpu cuda:0 opencl:0' : 'cpu opencl:0');
 
-# what an operator sees of it must not fail, whatever it says
+# the operator's views must not fail, whatever they show
 my @looks = map { [ 'views', "SELECT count(*) >= 0, max(length(x::text)) > 0 FROM $_ x" ] }
   qw(hjoin_gpu_devices hjoin_gpu_stat hjoin_gpu_arena() hjoin_gpu_costs);
 
-# A driver of some mode in the device process, from now on.
+# Start a device process whose driver goes wild in a mode.
 sub go_wild
 {
 	my ($mode, $until) = @_;
-	my $lull_ms = rand() < 0.2 ? 0 : 1200;    # so long a life sets the pauses between two starts back
+	my $lull_ms = rand() < 0.2 ? 0 : 1200;    # a life this long resets the pauses between two starts
 	set_program($program, LD_PRELOAD => "$ENV{TESTDIR}/build/wild.so", HJG_WILD => join ' ', int(rand 1 << 30), $mode, $lull_ms, int $until);
 	end_device();
 	return;
@@ -52,7 +52,7 @@ sub end_device
 	return;
 }
 
-# A join by the device process, with nothing wrong?
+# Does the device process join, without an error?
 sub joins_again
 {
 	my ($device) = @_;
@@ -61,7 +61,7 @@ sub joins_again
 	return $rc == 0 && $plan =~ /Device: $device/ && $plan !~ /Fallback/;
 }
 
-# Joins that are open at a time, then none until their memory is given back, which begins after five seconds.
+# Open several joins at a time, then wait until their memory is released, which begins after five seconds.
 sub leave_idle_memory
 {
 	my ($device) = @_;
@@ -71,7 +71,7 @@ sub leave_idle_memory
 	return;
 }
 
-# A few rounds of queries of some sessions; returns what was wrong.
+# Run a few rounds of queries in some sessions; returns the errors.
 sub run_scene
 {
 	my ($device, $mode, $nqueries) = @_;
@@ -106,7 +106,7 @@ my @devices = grep {
 is(join(' ', grep { !/^opencl/ } @devices), join(' ', grep { !/^opencl/ } @named), 'the devices are there');
 diag("devices: @devices");
 
-# what the processes hold when each of the devices has joined
+# use of the processes once each device has joined
 joins_again($_) for @devices;
 my @use = process_use($supervisor);
 my $nscenes = 0;
@@ -134,7 +134,7 @@ DEVICE: for my $i (0 .. $#devices)
 	is(join("\n", crash_lines($node)), '', "$device: no server process died");
 	last DEVICE if crash_lines($node);
 
-	# the driver stops: it is replaced, or its time is over
+	# the driver stops: it is replaced, or its time ends
 	if ($i % 2 == 0)
 	{
 		set_program($program);

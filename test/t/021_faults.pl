@@ -1,7 +1,7 @@
-# Faults at every crossing: the system's calls of backends, parallel workers and the supervisor (test/fault/shim.c), the device process
-# and its driver (HJG_FAULT, the emulated libcuda).  Which calls there are is recorded in a run without a fault; then each of them
-# fails, is late or does half, as the first, the middle or any one.  A query gives core's rows, or one error with a SQLSTATE that fits
-# the fault; nothing of it stays, and other sessions do not notice.
+# Faults at every boundary: system calls of backends, parallel workers and the supervisor (test/fault/shim.c), the
+# device process and its driver (HJG_FAULT, the emulated libcuda).  A run without a fault records the calls; then each
+# of them fails, is late or is incomplete, at its first, middle or a random occurrence.  A query returns core's rows, or
+# one error with a SQLSTATE that fits the fault; nothing of it is left, and other sessions do not notice.
 #
 #   HJG_FAULT_ROUNDS=5000    how many faults (default: 300, but for at most 75 seconds)
 #   HJG_FAULT_SEED=N         seed
@@ -27,7 +27,7 @@ my %only = map { $_ => 1 } split ' ', $ENV{HJG_FAULT_CALLS} // '';
 srand $seed;
 diag("HJG_FAULT_SEED=$seed");
 
-# --- what the shim is told: words of a file ---
+# --- the shim's plan: words of a file ---
 
 my @calls = qw(malloc calloc realloc aligned_alloc open read pread write pwrite pwritev posix_fallocate fallocate ftruncate mmap madvise epoll_wait
   fork waitpid kill fcntl flock send recv socketpair shm_open clock_gettime);
@@ -38,8 +38,8 @@ my $counts_at = 16 * 4;
 my $fired_at = 8 * 4;
 my $plan;
 
-# What may go wrong with a call: action, argument, SQLSTATEs beside success.  Queries that need memory, disk or a descriptor may fail for want of it,
-# those that lose a device or the arena may not.
+# Faults of each call: action, argument, permitted SQLSTATEs beside success.  Queries may fail for lack of memory, disk
+# or descriptors, but not for the loss of a device or the arena.
 my @memory = ([ fail => Errno::ENOMEM, '53200' ]);
 my @late = ([ delay => 150 ]);
 my %faults = (
@@ -80,7 +80,7 @@ sub put_plan
 	my @words = map { $words{$_} // 0 } qw(mode pid kind call nth span action argument fired);
 	my $text = pack('l<9 x28', @words) . "\0" x (4 * @kinds * @calls);
 
-	# the mode goes last
+	# the mode is written last
 	open my $file, '+<', $plan or die "$plan: $!";
 	binmode $file;
 	syswrite $file, pack('l<', $mode_off);
@@ -125,7 +125,8 @@ sub nothing_left { return (try_query($beside, 'SELECT (SELECT count(*) FROM hjoi
 ok(defined wait_until(\&device_is_there, 10), 'the service is there');
 my $cuda = built_with_cuda() && defined wait_until(\&cuda_is_there, 10);
 
-# Start the device process anew with such variables; in a year's pause between two starts nobody is interested.
+# Start the device process anew with these variables, 1.1 s after its last start, so that the pauses between starts do
+# not grow.
 my $started = time;
 sub renew_device
 {
@@ -145,7 +146,7 @@ sub renew_device
 my ($nfired, $nerrors, $nwrong) = (0, 0, 0);
 my %fired;
 
-# Run a query; what is wrong is told and counted.
+# Run a query; reports and counts wrong results.
 sub check_query
 {
 	my ($name, $sql, $settings, $fault, @states) = @_;
@@ -166,7 +167,7 @@ sub check_query
 	return $fired;
 }
 
-# The calls of a run without a fault: [ kind, call, how many ].
+# Record the calls of a run without a fault: [ kind, call, number ].
 sub record_calls
 {
 	my ($name, $sql, $settings, $renews) = @_;
@@ -180,7 +181,7 @@ sub record_calls
 	return grep { $_->[2] > 0 && (!%only || $only{ $calls[ $_->[1] ] }) } map { [ int($_ / @calls), $_ % @calls, $counts[$_] ] } 0 .. $#counts;
 }
 
-# Descriptors and memory of processes that stay.
+# Descriptors and memory of the processes that stay.
 sub holds
 {
 	my ($name) = @_;
@@ -199,7 +200,7 @@ sub any_query
 my $round = 0;
 my @warm;
 
-# memory that no join has had yet is refused from some slab on
+# memory that no join has used yet is refused from some slab on
 for my $n (map { ($_, 1) } 4, 3, 2, 1)
 {
 	my ($name, $sql, $settings) = any_query();
@@ -210,7 +211,7 @@ for my $n (map { ($_, 1) } 4, 3, 2, 1)
 	$round++;
 }
 
-# Another session that does all the time what it always does.
+# another session runs the same query all the time
 my @watch = ('psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') . ' application_name=watch');
 my ($watch_in, $watch_out, $watch_err) = ("SET hjoin_gpu.force = on;\nSET statement_timeout = '60s';\nSELECT count(*), sum(a.id) FROM a JOIN c USING (k) \\watch 0.1\n", '', '');
 my $watch = IPC::Run::start(\@watch, '<', \$watch_in, '>', \$watch_out, '2>', \$watch_err);
@@ -219,14 +220,14 @@ while ($round < $rounds && time < $until && !crash_lines($node) && $nwrong < 12)
 {
 	eval { $watch->pump_nb };
 
-	# of the device process and its driver
+	# faults of the device process and its driver
 	if ((!%only || $only{device}) && rand() < ($only{device} ? 1 : 0.25))
 	{
 		my $fault = $cuda && rand() < 0.5 ? $driver_faults[ rand @driver_faults ] : $device_faults[ rand @device_faults ];
 		my ($name, $sql) = any_query();
 		my $device = $fault->[0] =~ /STUB/ || $fault->[1] =~ /columns/ && $cuda ? 'cuda:0' : 'cpu';
 
-		try_query($beside, 'SELECT hjoin_gpu_stat_reset()');    # no device is left alone
+		try_query($beside, 'SELECT hjoin_gpu_stat_reset()');    # so that no device is left alone
 		renew_device(@$fault);
 		wait_until($device eq 'cpu' ? \&device_is_there : \&cuda_is_there, 3);
 		try_query($beside, 'SELECT hjoin_gpu_stat_reset()');
@@ -239,19 +240,19 @@ while ($round < $rounds && time < $until && !crash_lines($node) && $nwrong < 12)
 	}
 	next if %only && $only{device} && keys %only == 1;
 
-	# of the system's calls
+	# faults of system calls
 	my ($name, $sql, $settings) = any_query();
 	my $renews = rand() < 0.12;
 	my @recorded = record_calls($name, $sql, $settings, $renews);
 	for (1 .. 7)
 	{
-		# those that have failed least
+		# prefer the calls that have failed least
 		my $some = sub { my ($kind, $call) = @{ $_[0] }; return ($fired{"$kinds[$kind]: $calls[$call]"} // 0) * (0.5 + rand) };
 		my ($best) = map { $_->[1] } sort { $a->[0] <=> $b->[0] } map { [ $some->($_), $_ ] } @recorded;
 		last if !$best;
 		my ($kind, $call, $n) = @$best;
 		my ($action, $argument, @states) = @{ $faults{ $calls[$call] }[ rand @{ $faults{ $calls[$call] } } ] };
-		# a process that is told to end
+		# a process is terminated
 		($action, $argument, @states) = ('terminate', 0, $kinds[$kind] eq 'worker' ? '57P01' : ()) if $kinds[$kind] ne 'backend' && rand() < 0.1;
 		my $nth = (1, 1 + int($n / 2), 1 + int rand $n)[ rand 3 ];
 		my $span = $argument == Errno::EINTR && $action eq 'fail' ? 1 + int rand 20 : $action eq 'jump' ? 1 << 30 : 1;
@@ -264,7 +265,7 @@ while ($round < $rounds && time < $until && !crash_lines($node) && $nwrong < 12)
 			renew_device();
 			sleep 0.2;
 		}
-		# what the supervisor lacks costs no query anything
+		# a fault of the supervisor makes no query fail
 		my $fired = check_query($name, $sql, $settings, $fault, $kinds[$kind] eq 'supervisor' ? () : @states);
 		$nfired++ if $fired;
 		$fired{"$kinds[$kind]: $calls[$call]"}++;

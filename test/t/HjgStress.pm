@@ -1,5 +1,5 @@
-# HjgStress.pm: what the tests of wild drivers and faults share: tables, joins of every kind with core's answers, sessions that run
-# many of them, and looks at what processes are left, and at what they hold.
+# HjgStress.pm: tables, joins of every kind with core's answers, sessions and process inspection for the tests of wild
+# drivers and of faults.
 package HjgStress;
 
 use strict;
@@ -15,12 +15,13 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(stress_node stress_program set_program stress_queries core_answers any_settings start_session finish_session
   keep_session try_query end_session supervisor_of device_of crash_lines process_use);
 
-# A query that has not ended by then hangs.
+# A query that runs longer hangs.
 use constant NET_SECONDS => 60;
 
 # --- the node ---
 
-# A program for hjoin_gpu.device_program: the installed one with variables that set_program() says, and the emulated libcuda.
+# Create a program for hjoin_gpu.device_program, which runs the installed one with the variables of set_program() and
+# the emulated libcuda.
 sub stress_program
 {
 	my $dir = PostgreSQL::Test::Utils::tempdir();
@@ -35,7 +36,7 @@ sub stress_program
 	return "$dir/program";
 }
 
-# What the next device process finds in its environment.
+# Set the environment of the next device process.
 sub set_program
 {
 	my ($program, %variables) = @_;
@@ -47,7 +48,8 @@ sub set_program
 	return;
 }
 
-# a.k and b.k are dense, a.s and b.s are not; each has partners thrice and twice, some rows have none.  rows: of b.
+# Start a node with tables a, b and c.  The keys a.k and b.k are dense, a.s and b.s are not; a has each key three times,
+# b twice, and some rows of a match none of b.  The option rows is the number of rows of b.
 sub stress_node
 {
 	my ($name, %opt) = @_;
@@ -91,7 +93,7 @@ sub stress_node
 
 # --- joins ---
 
-# Name, query; a query's answer is one line.
+# Return [ name, query ] of every join; a query's answer is one line.
 sub stress_queries
 {
 	my $sums = 'count(*), sum(a.id::bigint * (b.id % 13)), sum(length(b.t))';
@@ -129,7 +131,7 @@ sub stress_queries
 	return @joins;
 }
 
-# By name.
+# Core's answers by name.
 sub core_answers
 {
 	my ($node) = @_;
@@ -143,7 +145,7 @@ my %strategies = (
 
 sub one_of { return $_[ rand @_ ] }
 
-# Settings by which a query runs on the device, in any of the ways there are.
+# Return random settings with which a query runs on the device.
 sub any_settings
 {
 	my ($device) = @_;
@@ -166,7 +168,7 @@ sub any_settings
 
 # --- sessions ---
 
-# One session that runs queries: [ name, query, settings ] each.
+# Start a session that runs queries, each [ name, query, settings ].
 sub start_session
 {
 	my ($node, @queries) = @_;
@@ -183,7 +185,8 @@ sub start_session
 	return \%session;
 }
 
-# Wait for its end; returns [ name, SQLSTATE, answer, settings ] of each query, with 'lost' in place of the SQLSTATE of those that did not end.
+# Wait for the session's end; returns [ name, SQLSTATE, answer, settings ] of each query, with 'lost' as SQLSTATE of a
+# query that did not end.
 sub finish_session
 {
 	my ($session) = @_;
@@ -200,7 +203,7 @@ sub finish_session
 	return @ends;
 }
 
-# A session that stays; try_query() runs queries in it.
+# Open a session for try_query().
 sub keep_session
 {
 	my ($node) = @_;
@@ -212,7 +215,7 @@ sub keep_session
 	return \%session;
 }
 
-# Run statements, the last of which is a query; returns its SQLSTATE, 'lost' if the session has ended, and its answer.
+# Run statements, the last of which is a query; returns its SQLSTATE ('lost' if the session has ended) and its answer.
 sub try_query
 {
 	my ($session, @statements) = @_;
@@ -237,7 +240,7 @@ sub end_session
 
 # --- processes ---
 
-# Processes whose parent is one, with a command line.
+# Children of a process whose command line matches.
 sub children_of
 {
 	my ($parent, $pattern) = @_;
@@ -258,14 +261,14 @@ sub supervisor_of
 	return (children_of($postmaster, qr/hjoin_gpu supervisor/))[0];
 }
 
-# The device process, by the kernel's word: what the arena says of it may be anything.
+# Find the device process in /proc, since the arena's content may be anything.
 sub device_of
 {
 	my ($supervisor) = @_;
 	return defined $supervisor ? (children_of($supervisor, qr/hjoin_gpu_device/))[0] : undef;
 }
 
-# Lines of the log that tell of a crash of a server process.
+# Log lines that report the crash of a server process.
 sub crash_lines
 {
 	my ($node) = @_;
@@ -273,7 +276,7 @@ sub crash_lines
 	  split /\n/, slurp_file($node->logfile);
 }
 
-# Descriptors, and kilobytes of its own, of a process.
+# Open descriptors and private memory (kB) of a process.
 sub process_use
 {
 	my ($pid) = @_;

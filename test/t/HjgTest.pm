@@ -1,5 +1,4 @@
-# HjgTest.pm: what the TAP tests share: nodes with the extension, looks at its
-# views, queries that run in the background.
+# HjgTest.pm: nodes with the extension, access to its views, and background queries for the TAP tests.
 package HjgTest;
 
 use strict;
@@ -15,9 +14,9 @@ use Time::HiRes qw(CLOCK_PROCESS_CPUTIME_ID clock_gettime sleep time);
 our @EXPORT = qw(start_node make_tables device_pid stat_value wait_until took_less wait_ready is_idle
   start_query finish_query open_session ask backend_of log_count use_emulated_cuda built_with_cuda);
 
-# A server hands its device process no variable that drivers need not (service_spawn.c), and the program that is installed
-# looks at none for faults.  So where the test has set HJG_ variables when it starts a server, this one's device program is a
-# script that sets them and becomes the program for tests.
+# The server passes its device process only the environment that drivers need (service_spawn.c), and the installed
+# program ignores faults.  So if the test has set HJG_ variables when it starts a server, hjoin_gpu.device_program is a
+# script that sets them and runs the program built for tests.
 {
 	package HjgTest::Node;
 	our @ISA = ('PostgreSQL::Test::Cluster');
@@ -65,8 +64,8 @@ sub build
 	return "$ENV{TESTDIR}/$target";
 }
 
-# A running node; conf is appended to its configuration, fault is for its device process.  A process that is merely
-# kept waiting by others is not to be taken for one that hangs, but where that is what is tested.
+# Start a node; conf is appended to its configuration, fault is for its device process.  The device timeout is long, so
+# that a process that merely waits for the CPU does not count as hung.
 sub start_node
 {
 	my ($name, %opt) = @_;
@@ -86,8 +85,8 @@ sub start_node
 	return $node;
 }
 
-# Servers that are started from here on find the emulated libcuda (test/device/stub_libcuda.c).  Ends the test
-# where the program was built without CUDA: it looks for no driver then.
+# Make servers that start from now on find the emulated libcuda (test/device/stub_libcuda.c).  Skips the test where the
+# program was built without CUDA, since it looks for no driver then.
 sub use_emulated_cuda
 {
 	my $stub = "$ENV{TESTDIR}/build/stub";
@@ -103,7 +102,7 @@ sub built_with_cuda
 	return `hjoin_gpu_device --list` !~ /^cuda\b.*built without CUDA/m;
 }
 
-# Tables for joins of the executor, large enough for several batches.
+# Create tables for joins of the executor, large enough for several batches.
 sub make_tables
 {
 	my ($node) = @_;
@@ -128,7 +127,7 @@ sub stat_value
 	return $node->safe_psql('postgres', "SELECT value FROM hjoin_gpu_stat WHERE name = '$name'");
 }
 
-# How many times as long as on an idle machine a process takes now, as others run beside it.
+# Measure how many times slower than on an idle machine a process runs now.
 sub slowdown
 {
 	my $work = 0.05;
@@ -138,7 +137,7 @@ sub slowdown
 	return $factor > 1 ? $factor : 1;
 }
 
-# Is that less than the limit of an idle machine, seconds both?
+# Check a duration against the limit of an idle machine (seconds).
 sub took_less
 {
 	my ($took, $limit, $name) = @_;
@@ -168,7 +167,7 @@ sub wait_ready
 	return wait_until(sub { stat_value($node, 'available') == 1 }, $seconds);
 }
 
-# No job and no memory of the arena in use?
+# Is no job and no memory of the arena in use?
 sub is_idle
 {
 	my ($node) = @_;
@@ -176,7 +175,7 @@ sub is_idle
 		'SELECT (SELECT count(*) FROM hjoin_gpu_jobs), leased_bytes FROM hjoin_gpu_arena()') eq '0|0';
 }
 
-# Run a query in a session of its own, without waiting for it.
+# Start a query in its own session without waiting for it.
 sub start_query
 {
 	my ($node, $sql, $application) = @_;
@@ -188,7 +187,7 @@ sub start_query
 	return \%query;
 }
 
-# Wait for its end; returns output and errors.
+# Wait for a query's end; returns output and errors.
 sub finish_query
 {
 	my ($query) = @_;
@@ -197,7 +196,7 @@ sub finish_query
 	return ($query->{stdout}, $query->{stderr});
 }
 
-# A session that is asked one query after the other, each of which takes two minutes at most.
+# Open a session for ask(); each query takes two minutes at most.
 sub open_session
 {
 	my ($node) = @_;
@@ -208,7 +207,7 @@ sub open_session
 	return \%session;
 }
 
-# Its rows, and what it says beside them.
+# Run a query in the session; returns its rows and its messages.
 sub ask
 {
 	my ($session, $sql) = @_;
@@ -222,7 +221,7 @@ sub ask
 	return wantarray ? ($out, $err) : $out;
 }
 
-# Process of a background query once it has a job in a state; undef if it never comes.
+# Wait for a job in a state; returns the backend's pid, or undef if none comes.
 sub backend_of
 {
 	my ($node, $state) = @_;
@@ -237,7 +236,7 @@ sub backend_of
 	return $pid;
 }
 
-# How often a pattern stands in the server's log.
+# Count the matches of a pattern in the server's log.
 sub log_count
 {
 	my ($node, $pattern) = @_;

@@ -1,7 +1,7 @@
 /*
  * full_disk.c
- *	  A disk that is full, without one: preloaded into a server, it fails writes to files whose path contains what
- *	  the file of HJG_FULL_DISK says.  The first write is cut short, as on a real disk.
+ *	  Emulates a full disk: preloaded into a server, it fails writes to files whose path contains the
+ *	  text in the file of HJG_FULL_DISK.  The first write is cut short, as on a real disk.
  */
 #define _GNU_SOURCE
 
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes that may be written of n; -1: all. */
+/* Count the bytes of n that may be written; -1: all. */
 static ssize_t
 room_of(int fd, size_t n)
 {

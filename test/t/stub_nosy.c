@@ -1,9 +1,9 @@
 /*
  * stub_nosy.c
- *	  A libOpenCL.so.1 that tries what a driver has no business to do, as soon as it is loaded, and reports in the cache
- *	  directory how far it came: a line each, "name yes" or "name no".
+ *	  A libOpenCL.so.1 that, as soon as it is loaded, tries things that no driver needs, and reports its
+ *	  success in the cache directory: a line each, "name yes" or "name no".
  *
- * It is loaded by the child that looks for devices, which is confined as its parent is.
+ * It is loaded by the child that searches devices, which is confined like its parent.
  */
 #define _GNU_SOURCE
 
@@ -105,7 +105,7 @@ look_around(void)
 		return;
 	snprintf(data, sizeof(data), "%.*s", (int) (strrchr(cache, '/') - cache), cache);
 
-	/* what drivers need */
+	/* things that drivers need */
 	tell("reads /proc/cpuinfo", may_open("/proc/cpuinfo", O_RDONLY));
 	/* as CUDA does, with all these flags */
 	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int) syscall(SYS_gettid));
@@ -142,7 +142,7 @@ look_around(void)
 		 connect(socket(AF_UNIX, SOCK_STREAM, 0), (const struct sockaddr *) &nowhere, sizeof(nowhere)) == 0 || errno != EPERM);
 	tell("may gain privileges", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0);
 
-	/* what it was started with */
+	/* the initial state of the process */
 	mask = umask(077);
 	tell("makes files for others", mask != 077);
 	tell("leaves core dumps", getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_max > 1);

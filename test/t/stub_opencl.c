@@ -1,11 +1,12 @@
 /*
  * stub_opencl.c
- *	  A libOpenCL.so.1 with one device of its own, and what STUB says is wrong with it.
+ *	  A libOpenCL.so.1 with one device, whose fault is number STUB.
  *
- * At the first call it 1 crashes, 2 hangs, 3 ends the process; 4 answers every question about the device with ones.
- * The others have a sane device whose one kernel that does anything is the test of memory (hjg_k_share), so that it
- * looks usable, and a fault: 5 builds no program within any time, 6 refuses to build; and, once it is used for joins, in
- * the process that serves them, 7 builds for ever, 8 crashes at a build, 9 has no memory for buffers, 10 runs kernels that do nothing.
+ * At the first call it 1 crashes, 2 hangs, 3 ends the process; 4 answers every question about the device
+ * with ones.  The others have a sane device, whose only working kernel is the test of memory
+ * (hjg_k_share), so that it looks usable, and a fault: 5 never finishes building a program, 6 refuses to
+ * build; and, once the serving process uses it for joins, 7 builds for ever, 8 crashes at a build, 9 has
+ * no memory for buffers, 10 runs kernels that do nothing.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -54,10 +55,10 @@ typedef struct Kernel
 	uint32_t	n;
 } Kernel;
 
-/* An object that is not looked into. */
+/* An opaque object. */
 static int	thing;
 
-/* Is this the process that serves joins, not the child that looks for devices? */
+/* True in the process that serves joins, false in the child that searches devices. */
 static int
 serves(void)
 {
@@ -270,7 +271,7 @@ clEnqueueMapBuffer(void)
 	return NULL;
 }
 
-/* Every command is complete, and took no time. */
+/* Answer with zeros: every command is complete, and took no time. */
 static int
 zeros(size_t room, void *value)
 {

@@ -1,10 +1,12 @@
 /*
  * test_numeric.c
- *	  Numerics as scaled integers (vector_numeric.c), against an encoder of the test's own and 128-bit arithmetic.
+ *	  Numerics as scaled integers (vector_numeric.c), against an independent encoder and 128-bit
+ *	  arithmetic.
  *
  *	  test_numeric [SEED [ROUNDS]]
  *
- * Each value has a block of memory of its own size, so that the address sanitizer sees what is read beside it.
+ * Each value has a memory block of exactly its size, so that the address sanitizer notices reads beside
+ * it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +76,7 @@ put_header(int nbytes, Storage storage, unsigned char **at)
 	return block;
 }
 
-/* Make the numeric of these words. */
+/* Make the numeric with these words. */
 static unsigned char *
 make_words(const uint16_t *words, int nwords, Storage storage)
 {
@@ -90,7 +92,8 @@ static unsigned char *
 make_numeric(__int128 value, int scale, int shift, Storage storage)
 {
 	uint16_t	words[48];
-	int			digits[64] = {0};	/* decimal ones, from the last place of a digit of base 10000 behind the point on */
+	int			digits[64] = {0};	/* decimal digits, beginning with the last place of a digit of base
+									 * 10000 behind the point */
 	const int	behind = (scale + 3) / 4;	/* digits of base 10000 behind the point */
 	unsigned __int128 left = value < 0 ? -(unsigned __int128) value : (unsigned __int128) value;
 	int			nwords = 0;
@@ -127,13 +130,13 @@ make_special(unsigned word)
 	return make_words(words, word == 0xC000 && below(2) == 0 ? 2 : 1, below(2));
 }
 
-/* Make what stands for a value that is stored apart, or compressed. */
+/* Make the header of a value that is stored out of line, or compressed. */
 static unsigned char *
 make_apart(void)
 {
 	unsigned char *block = malloc(18);
 
-	/* the words would be those of NaNs, or of numbers */
+	/* these words would be those of NaNs, or of numbers */
 	memset(block, below(2) == 0 ? 0xC0 : 0x80, 18);
 	block[0] = 1;
 	if (below(2) == 0)
@@ -144,7 +147,7 @@ make_apart(void)
 	return block;
 }
 
-/* A value of any number of digits, around powers of ten and of two often. */
+/* Draw a value with any number of digits, often around powers of ten and of two. */
 static __int128
 random_value(int max_digits)
 {
@@ -203,7 +206,8 @@ begin_column(Column *column)
 	for (int i = 0; i < column->nrows; i++)
 	{
 		column->values[i] = NULL;
-		column->isnull[i] = !column->vector.has_nulls || below(3) == 0;	/* says nothing in a vector without NULLs */
+		column->isnull[i] = !column->vector.has_nulls || below(3) == 0;	/* ignored in a vector without
+																		 * NULLs */
 	}
 }
 
@@ -214,7 +218,7 @@ end_column(Column *column)
 		free(column->values[i]);
 }
 
-/* Columns of one scale, with something that does not fit now and then. */
+/* Test columns of one scale, sometimes with a value that does not fit. */
 static bool
 check_load(void)
 {
@@ -253,7 +257,7 @@ check_load(void)
 			all_fit &= own == scale && own <= HJG_NUMERIC_MAX_SCALE && fits(expected[i]);
 		}
 	}
-	/* the scale is that of the first one, and the odd one may be it: then all others are odd */
+	/* the scale is that of the first value; if that is the odd one, all others are odd */
 	loaded = hjg_vector_numeric_load(&column.vector, column.nrows, values, &found);
 	if (odd >= column.nrows || !any || all_fit)
 	{
@@ -263,7 +267,7 @@ check_load(void)
 	}
 	else if (loaded)
 	{
-		/* it is alone */
+		/* the odd value is alone */
 		for (int i = 0; i < column.nrows; i++)
 			good &= values[i] == expected[i] && (i == odd || hjg_vector_isnull(&column.vector, i));
 	}
@@ -271,10 +275,10 @@ check_load(void)
 	return good;
 }
 
-/* What a value is in order: a class, and within the numbers value / 10^scale. */
+/* A value in the order of numerics: a class, and for numbers value / 10^scale. */
 typedef struct Known
 {
-	int			class;			/* -1: -Infinity; 0: a number; 1: Infinity; 2: NaN; 3: stored apart */
+	int			class;			/* -1: -Infinity; 0: a number; 1: Infinity; 2: NaN; 3: out of line */
 	__int128	value;
 	int			scale;
 } Known;
@@ -314,7 +318,7 @@ make_known(Known *known, int max_scale)
 	}
 }
 
-/* The ordinal of a number at a scale: it is one, and within bounds. */
+/* True if a number has an ordinal at a scale: it is an integer there, and within bounds. */
 static bool
 has_ordinal(const Known *known, int scale)
 {
@@ -333,7 +337,10 @@ has_ordinal(const Known *known, int scale)
 	return value > INT64_MIN && value < INT64_MAX - 1;
 }
 
-/* Columns of mixed scales and all kinds of values: their ordinals are in their order, and constants lie where they belong. */
+/*
+ * Test columns of mixed scales and all kinds of values: their ordinals have their order, and so do
+ * constants.
+ */
 static bool
 check_ordinals(void)
 {
@@ -383,7 +390,7 @@ check_ordinals(void)
 			exact = hjg_vector_numeric_bound(numeric, scale, &bound);
 			order = compare_known(&known[i], &constant);
 			good &= exact == has_ordinal(&constant, scale);
-			/* what is not exact lies above its bound, and below the next ordinal */
+			/* an inexact constant lies above its bound, and below the next ordinal */
 			good &= exact ? order == (ordinals.values[i] > bound) - (ordinals.values[i] < bound) :
 				order == (ordinals.values[i] > bound ? 1 : -1);
 		}
@@ -394,7 +401,7 @@ check_ordinals(void)
 	return good;
 }
 
-/* Values of far too many digits, before or behind the point. */
+/* Test values with far too many digits, before or behind the point. */
 static bool
 check_extremes(void)
 {
@@ -413,7 +420,10 @@ check_extremes(void)
 	return good;
 }
 
-/* Values around the least and the greatest integer, with and without digits behind the point, among ordinals of scale 0. */
+/*
+ * Test values around the least and the greatest integer, with and without digits behind the point, among
+ * ordinals of scale 0.
+ */
 static bool
 check_ends(void)
 {
@@ -431,7 +441,7 @@ check_ends(void)
 	return good;
 }
 
-/* Numerics of a scale that is less than that of their digits, or greater than any that fits. */
+/* Test numerics whose scale is less than that of their digits, or greater than any that fits. */
 static bool
 check_scales(void)
 {

@@ -1,27 +1,29 @@
 /*
  * wild.c
- *	  A driver gone wild: a thread in the device process that writes where it may not.
+ *	  A wild driver: a thread in the device process that writes where it may not.
  *
- * Preloaded into the device process (test/t/020_wild_driver.pl), it starts with that process's first thread, so that it has
- * its rights: it writes to every mapping of the arena that it may write to, tries to make the others writable, by mprotect and
- * by mapping their descriptors anew, says on standard error where that worked, and scribbles over those, too.
+ * Preloaded into the device process (test/t/020_wild_driver.pl), it starts with that process's first
+ * thread and so has its rights.  It writes to every mapping of the arena that it may write to, tries to
+ * make the others writable, by mprotect and by mapping their descriptors anew, reports success on standard
+ * error, and then scribbles over those too.
  *
- * Values are of the plausible kind as well: neighbours of what was there, zeros, counts that are huge, two words exchanged, what
- * stands at the same place of another job.  It writes in bursts; what, and how often, is chosen by a seed.
+ * Values are also of the plausible kind: neighbours of the old value, zeros, huge counts, two words
+ * exchanged, the value at the same place of another job.  It writes in bursts; a seed determines the
+ * contents and the frequency.
  *
  * Environment:
- *		HJG_WILD="SEED MODE LULL_MS UNTIL"	begins after so many milliseconds, ends at a time in seconds since the Unix epoch.
+ *		HJG_WILD="SEED MODE LULL_MS UNTIL"	begins after LULL_MS, ends at UNTIL, in seconds since the Unix epoch.
  *			any			another of the other modes for each burst
  *			constant	anywhere
  *			control		the control blocks: doorbell, devices, health, counters
- *			jobs		jobs and their operations, those in use before all
+ *			jobs		jobs and their operations, first those in use
  *			table		the slab table
- *			slabs		the slabs that jobs have, inputs and results
- *			keys		all of the inputs, again and again
- *			refusal		results are spoiled until one has been refused, then all of inputs and results
- *			trim		the links of slabs and what is said of them, while memory is given back
- *			results		results that an engine writes now, which is not always noticed for a GPU: not among "any"
- *			reading		results that a process reads now
+ *			slabs		the slabs of jobs, inputs and results
+ *			keys		all inputs, repeatedly
+ *			refusal		results until one has been refused, then all inputs and results
+ *			trim		the links and states of slabs, while memory is returned
+ *			results		results that an engine is writing, which is not always noticed for a GPU: not among "any"
+ *			reading		results that a process is reading
  *			socket		bytes to the supervisor
  */
 #define _GNU_SOURCE
@@ -83,7 +85,7 @@ sleep_ms(hjg_u64 ms)
 	nanosleep(&ts, NULL);
 }
 
-/* ---- what may be written ---- */
+/* ---- writable memory ---- */
 
 typedef struct Mapping
 {
@@ -109,7 +111,7 @@ mapping_of(ino_t inode)
 	return &mappings[nmappings++];
 }
 
-/* The process's own mappings of the arena; those of one file follow each other. */
+/* Find the process's mappings of the arena; those of one file are consecutive. */
 static void
 find_mappings(void)
 {
@@ -141,7 +143,7 @@ find_mappings(void)
 		fclose(file);
 }
 
-/* What the descriptors allow beyond that. */
+/* Try to get more through the descriptors. */
 static void
 find_descriptors(void)
 {
@@ -176,7 +178,7 @@ may_write(const char *place)
 	return false;
 }
 
-/* ---- where what lies ---- */
+/* ---- places ---- */
 
 static HjgControl *control;
 static HjgJobSlot *jobs;
@@ -188,7 +190,7 @@ static hjg_u32 *holds;
 static char *results;
 static hjg_u32 nslabs;			/* of each half */
 
-/* What follows a head of so many bytes. */
+/* Find the memory behind a head of so many bytes. */
 static char *
 behind(char *base, size_t bytes)
 {
@@ -251,7 +253,7 @@ some_report(HjgJobReport *job)
 	return &job->batches[b];
 }
 
-/* Inputs come first. */
+/* Find a slab; inputs come first. */
 static char *
 slab_at(hjg_u32 ix)
 {
@@ -269,13 +271,13 @@ some_slab(void)
 	return ix;
 }
 
-/* ---- what is written ---- */
+/* ---- writing ---- */
 
-/* Within a thing that lies beside others of its size, stride apart; 0: it is alone. */
+/* Scribble within an object whose neighbours of the same size are stride bytes apart; 0: it has none. */
 static void
 scribble(char *place, size_t bytes, size_t stride)
 {
-	/* the beginning is looked at most */
+	/* the beginning is read most */
 	const size_t offset = below(2) == 0 ? below(bytes) : below(bytes < 512 ? bytes : 512);
 	hjg_u32    *word = (hjg_u32 *) (place + offset / 4 * 4);
 	hjg_u64    *words = (hjg_u64 *) (place + offset / 8 * 8);
@@ -322,7 +324,7 @@ scribble(char *place, size_t bytes, size_t stride)
 			*words += 1ull << 32;	/* a generation */
 			break;
 		case 12:
-			memset(words, below(2) == 0 ? '\a' : 0xC3, 8);	/* a text that does not end, and is none */
+			memset(words, below(2) == 0 ? '\a' : 0xC3, 8);	/* a text without an end, and not a text */
 			break;
 		case 13:
 			if (may_write(other))
@@ -374,7 +376,10 @@ scribble_slab(hjg_u32 ix)
 	scribble(slab_at(ix), (size_t) 64 << below(16), HJG_SLAB_BYTES);
 }
 
-/* Does an engine write to it now?  What is changed before the result is summed up nobody can notice: that is left to MODE_RESULTS. */
+/*
+ * True if an engine is writing to the slab.  A change before the checksum is computed cannot be noticed:
+ * that is left to MODE_RESULTS.
+ */
 static bool
 is_written(hjg_u32 ix)
 {
@@ -388,7 +393,7 @@ is_written(hjg_u32 ix)
 	return false;
 }
 
-/* Every word, or every other one, of the slabs that jobs have, from first to last. */
+/* Change every word, or every other one, of the slabs that jobs have, from first to last. */
 static void
 sweep_slabs(hjg_u32 first, hjg_u32 last)
 {
@@ -405,7 +410,7 @@ sweep_slabs(hjg_u32 first, hjg_u32 last)
 	}
 }
 
-/* Results of operations in such a state. */
+/* Scribble over the results of operations in this state. */
 static void
 scribble_results(HjgOpState state)
 {
@@ -459,7 +464,7 @@ write_to_supervisor(void)
 	(void) !send(supervisor, bytes, 1 + below(sizeof(bytes)), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* ---- when ---- */
+/* ---- timing ---- */
 
 typedef enum Mode
 {
@@ -472,7 +477,7 @@ static const char *const mode_names[NMODES] = {"any", "constant", "control", "jo
 
 static hjg_u64 fallbacks_seen;
 
-/* One step of a burst. */
+/* Run one step of a burst. */
 static void
 run_wild(Mode mode)
 {
@@ -543,7 +548,7 @@ wild_main(void *arg)
 	fprintf(stderr, "wild: begins, %s\n", name);
 	while (time(NULL) < (time_t) until)
 	{
-		/* microseconds between two writes; what is waited for lasts a fraction of one millisecond */
+		/* microseconds between two writes; the awaited states last a fraction of a millisecond */
 		const hjg_u64 pause_us = below(3) == 0 ? 0 : 1u << below(14);
 		const hjg_u64 end_ms = now_ms() + below(LONGEST_BURST_MS);
 		const Mode	now = mode == MODE_ANY ? (Mode) (1 + below(MODE_RESULTS - 1)) : mode;
@@ -560,7 +565,7 @@ wild_main(void *arg)
 	return NULL;
 }
 
-/* Goes before the system's: the arena is mapped before there are threads. */
+/* Intercept the system's function: the arena is mapped before there are threads. */
 int
 pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start) (void *), void *arg)
 {
