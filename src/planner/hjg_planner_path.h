@@ -64,16 +64,6 @@ typedef struct HjgIndexFacts
 	double		scattered;
 } HjgIndexFacts;
 
-/* A table with a key of several columns, and a table that is joined with all of these columns (planner_risk.c). */
-typedef struct HjgRisk
-{
-	Index		unique;
-	Index		other;
-	double		factor;			/* by which core's estimate may be too low */
-} HjgRisk;
-
-#define HJG_MOST_RISKS 8
-
 /* Entries of each kind that are kept; the last one is replaced when all are in use. */
 #define HJG_KNOWN_OPERATORS 8
 #define HJG_KNOWN_TYPES 16
@@ -87,9 +77,7 @@ typedef struct HjgRisk
 typedef struct HjgRival
 {
 	Cost		price;			/* 0: there is none */
-	const RelOptInfo *driving;	/* driving side of a loop, to which the fields below belong; NULL: a merge */
-	Cost		driving_cost;
-	double		risk;			/* factor by which core may expect too few rows of the driving side */
+	const RelOptInfo *driving;	/* driving side of a loop; NULL: a merge */
 	HjgLookups	lookups;
 } HjgRival;
 
@@ -147,9 +135,6 @@ typedef struct HjgQueryFacts
 	HjgIndexFacts indexes[HJG_KNOWN_INDEXES];
 	int			ncolumns;
 	HjgColumnFacts columns[HJG_KNOWN_COLUMNS];
-	bool		risks_known;
-	int			nrisks;
-	HjgRisk		risks[HJG_MOST_RISKS];
 	HjgAggregateFacts aggregates;
 	List	   *verdicts;		/* planner_trace.c */
 	Relids		grouped;		/* relations whose rows are grouped, */
@@ -343,10 +328,9 @@ extern Cost hjg_planner_hash_join_price(const HjgCandidate *candidate, double ou
  */
 extern double hjg_planner_underpriced(const HjgCandidate *candidate);
 
-/* ---------- planner_risk.c ---------- */
+/* ---------- planner_keys.c ---------- */
 
-/* Return the factor by which core may expect too few rows of a join of these tables; 1: no reason is known. */
-extern double hjg_planner_risk(PlannerInfo *root, Relids relids);
+extern void hjg_planner_init_keys(void);
 
 /* ---------- planner_rivals.c ---------- */
 
@@ -354,7 +338,7 @@ extern double hjg_planner_risk(PlannerInfo *root, Relids relids);
  * Return a reason if core has a loop over an index, or a merge, that is faster than the predicted join and cheaper than
  * core's hash join; else NULL.
  */
-extern const char *hjg_planner_faster_rival(PlannerInfo *root, const HjgCandidate *candidate, const HjgOffer *offer);
+extern const char *hjg_planner_faster_rival(const HjgCandidate *candidate, const HjgOffer *offer);
 /*
  * Set the candidate's rivals: core's cheapest paths, if they merge two tables by indexes, or look up many rows of a table in
  * memory.

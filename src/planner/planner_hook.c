@@ -8,6 +8,7 @@
 
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
 #include "optimizer/planmain.h"
 
@@ -116,6 +117,29 @@ consider_mirrored(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *rel, RelOp
 }
 
 /*
+ * Give core's parallel hash joins as many workers as their inner side is priced for. Core gives them the outer side's number:
+ * an outer side of few pages lets few processes read, and build of, an inner side of many.
+ */
+static void
+raise_workers(RelOptInfo *joinrel)
+{
+	ListCell   *lc;
+
+	foreach(lc, joinrel->partial_pathlist)
+	{
+		HashPath   *join = lfirst(lc);
+		Path	   *path = &join->jpath.path;
+		double		participants;
+
+		if (!IsA(join, HashPath) || !path->parallel_aware || join->jpath.innerjoinpath->parallel_workers <= path->parallel_workers)
+			continue;
+		participants = hjg_planner_participants(path);
+		path->parallel_workers = join->jpath.innerjoinpath->parallel_workers;
+		path->rows = clamp_row_est(path->rows * participants / hjg_planner_participants(path));
+	}
+}
+
+/*
  * Consider a join; a semi or anti join in both orders on all versions. If core has a join type for the mirrored order, it
  * calls the hook for that, too, but knows less of the join, and the paths that it has added may have displaced those of the
  * node. So under hjoin_gpu.force the plain order is considered again.
@@ -128,6 +152,7 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		previous_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
 	if (!hjg_enabled)
 		return;
+	raise_workers(joinrel);
 	if (HJG_IS_BUILD_ONLY(jointype))
 	{
 		const JoinType plain = jointype == HJG_JOIN_RIGHT_SEMI ? JOIN_SEMI : JOIN_ANTI;
@@ -152,5 +177,6 @@ hjg_planner_init(const HjgPlannerSources *sources)
 	RegisterCustomScanMethods(&hjg_scan_methods);
 	previous_join_pathlist_hook = set_join_pathlist_hook;
 	set_join_pathlist_hook = join_pathlist_hook;
+	hjg_planner_init_keys();
 	hjg_planner_init_aggregates();
 }

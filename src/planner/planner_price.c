@@ -348,7 +348,7 @@ hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, cons
 	if (!hjg_force)
 	{
 		offer.prediction.total_ns -= saved_ns;
-		candidate->outrun = hjg_planner_faster_rival(root, candidate, &offer);
+		candidate->outrun = hjg_planner_faster_rival(candidate, &offer);
 		if (candidate->outrun != NULL)
 			return candidate->outrun;
 		if (!wins && !hjg_planner_is_overpriced(candidate, &offer))

@@ -55,9 +55,6 @@
 #define LEAST_PAGES (2 * 1024 * 1024 / BLCKSZ)
 #define LEAST_PART 0.05
 
-/* To avoid a risk, the node's join may take longer by this share of the outer side's time, if core's estimate is right. */
-#define MOST_REGRET 0.3
-
 /* Compute the time of a cost of 1.0 in core's scans and filters, not in its joins. */
 static double
 scan_unit_ns(const HjgOffer *offer)
@@ -216,69 +213,30 @@ driving_ns(double saved_ns, const HjgScanTimes *scan)
 	return scan->own_ns > 0 ? scan->core_ns + scan->read_ns : saved_ns;
 }
 
-/*
- * Times of the node's join and of a loop, without the driving side, by core's estimate of its rows and by the estimate of a
- * risk.
- */
-typedef struct LoopTimes
-{
-	double		ours_ns;
-	double		loop_ns;
-	double		ours_risk_ns;
-	double		loop_risk_ns;
-	double		driver_ns;		/* of the driving side, by core's estimate */
-} LoopTimes;
-
-static LoopTimes
-compare_loop(const HjgCandidate *candidate, const HjgOffer *offer, const HjgRival *loop)
+/* Does a loop take no longer than the node's join, times the margin, without the driving side, which both read? */
+static bool
+is_loop_preferred(const HjgCandidate *candidate, const HjgOffer *offer, const HjgRival *loop, double margin)
 {
 	const HjgPrediction *prediction = &offer->prediction;
-	const HjgUnitCosts *costs = offer->costs;
 	const HjgJoinShape *shape = &offer->shape;
-	const double more_rows = loop->lookups.nlookups * (loop->risk - 1);
-	LoopTimes	times = {.ours_ns = prediction->total_ns};
+	double		ours_ns = prediction->total_ns;
 
-	/* both read the driving side */
 	if (loop->driving == candidate->innerrel)
-		times.ours_ns += child_ns(offer->outer, &shape->probe_scan, scan_unit_ns(offer)) - driving_ns(prediction->saved_build_ns, &shape->build_scan);
+		ours_ns += child_ns(offer->outer, &shape->probe_scan, scan_unit_ns(offer)) - driving_ns(prediction->saved_build_ns, &shape->build_scan);
 	else
-		times.ours_ns += child_ns(offer->inner, &shape->build_scan, scan_unit_ns(offer)) - driving_ns(prediction->saved_probe_ns, &shape->probe_scan);
-	times.loop_ns = hjg_model_lookups_ns(costs, &loop->lookups);
-	times.ours_risk_ns = times.ours_ns + more_rows * (costs->marshal_tuple_ns + costs->build_tuple_ns + costs->emit_tuple_ns);
-	times.loop_risk_ns = times.loop_ns * loop->risk;
-	times.driver_ns = loop->driving_cost * scan_unit_ns(offer);
-	return times;
-}
-
-/*
- * Is the loop preferred? Yes if it takes less time by both estimates; or if the node's join takes much more by core's,
- * because nobody knows how likely more rows are.
- */
-static bool
-is_loop_preferred(const LoopTimes *times, double margin)
-{
-	if (times->ours_ns * margin < times->loop_ns)
-		return false;
-	return times->ours_risk_ns * margin >= times->loop_risk_ns || times->ours_ns - times->loop_ns > times->driver_ns * MOST_REGRET;
-}
-
-/* Get the factor by which core may expect too few rows of a side that drives a loop. */
-static double
-driving_risk(PlannerInfo *root, const RelOptInfo *driving)
-{
-	return IS_SIMPLE_REL(driving) ? 1 : hjg_planner_risk(root, driving->relids);
+		ours_ns += child_ns(offer->inner, &shape->build_scan, scan_unit_ns(offer)) - driving_ns(prediction->saved_probe_ns, &shape->probe_scan);
+	return ours_ns * margin >= hjg_model_lookups_ns(offer->costs, &loop->lookups);
 }
 
 /* Is a loop driven by the inner or the outer side preferred? */
 static bool
-is_loop_faster(PlannerInfo *root, const HjgCandidate *candidate, const HjgOffer *offer, bool inner_drives, Cost hash_price)
+is_loop_faster(const HjgCandidate *candidate, const HjgOffer *offer, bool inner_drives, Cost hash_price)
 {
 	const Path *path = &offer->own->custom.path;
 	const Path *driver = inner_drives ? driving_path(candidate->innerrel, path, offer->inner) :
 		driving_path(candidate->outerrel, path, offer->outer);
 	const Path *lookup;
-	HjgRival	loop = {.risk = 1};
-	LoopTimes	times;
+	HjgRival	loop;
 
 	if (driver == NULL)
 		return false;
@@ -286,36 +244,30 @@ is_loop_faster(PlannerInfo *root, const HjgCandidate *candidate, const HjgOffer 
 	if (lookup == NULL || loop.price >= hash_price)
 		return false;
 	loop.driving = driver->parent;
-	loop.driving_cost = driver->total_cost;
 	loop.lookups = describe_lookups(candidate, candidate->facts, driver, lookup);
-	if (candidate->rivals[0].driving != NULL || candidate->rivals[1].driving != NULL)
-		loop.risk = driving_risk(root, driver->parent);
-	times = compare_loop(candidate, offer, &loop);
-	return is_loop_preferred(&times, 1);
+	return is_loop_preferred(candidate, offer, &loop, 1);
 }
 
 /* ---------- core's cheapest path ---------- */
 
 /* Is core's path a loop that looks up so many rows that reading the whole table may take less time? */
 static bool
-is_long_loop(PlannerInfo *root, const HjgCandidate *candidate, const Path *path)
+is_long_loop(const HjgCandidate *candidate, const Path *path)
 {
 	const NestPath *loop = (const NestPath *) path;
 	const Path *driver;
 	const RelOptInfo *rel;
-	double		risk;
 
 	if (!IsA(loop, NestPath) || HJG_DISABLED_NODES(path) > 0 ||
 		!IsA(loop->jpath.innerjoinpath, IndexPath) || loop->jpath.innerjoinpath->param_info == NULL)
 		return false;
 	driver = loop->jpath.outerjoinpath;
 	rel = loop->jpath.innerjoinpath->parent;
-	risk = driving_risk(root, driver->parent);
 	return ((driver->parent == candidate->outerrel && rel == candidate->innerrel) ||
 			(driver->parent == candidate->innerrel && rel == candidate->outerrel)) &&
 		rel->pages > LEAST_PAGES && rel->pages <= NBuffers * LARGE_POOL_SHARE &&
-		driver->parent->rows * risk * MOST_ROWS_PER_LOOKUP > rel->tuples &&
-		(path->total_cost - driver->total_cost) * risk > path->total_cost * LEAST_PART;
+		driver->parent->rows * MOST_ROWS_PER_LOOKUP > rel->tuples &&
+		path->total_cost - driver->total_cost > path->total_cost * LEAST_PART;
 }
 
 static HjgRival
@@ -330,11 +282,10 @@ find_rival(PlannerInfo *root, const HjgCandidate *candidate, bool partial)
 	/* if the first rows may be enough, the rival is left to return them, a merge also in their order */
 	if (!joinrel->consider_startup && is_index_merge(candidate, path))
 		return (HjgRival) {.price = path->total_cost};
-	if (candidate->consider_startup || root->limit_tuples >= 0 || !is_long_loop(root, candidate, path))
+	if (candidate->consider_startup || root->limit_tuples >= 0 || !is_long_loop(candidate, path))
 		return (HjgRival) {0};
 	return (HjgRival) {
-		.price = path->total_cost,.driving = loop->outerjoinpath->parent,.driving_cost = loop->outerjoinpath->total_cost,
-		.risk = driving_risk(root, loop->outerjoinpath->parent),
+		.price = path->total_cost,.driving = loop->outerjoinpath->parent,
 		.lookups = describe_lookups(candidate, hjg_planner_facts(root), loop->outerjoinpath, loop->innerjoinpath)
 	};
 }
@@ -350,18 +301,16 @@ bool
 hjg_planner_is_overpriced(const HjgCandidate *candidate, const HjgOffer *offer)
 {
 	const HjgRival *rival = &candidate->rivals[offer->own->custom.path.parallel_workers > 0];
-	LoopTimes	times;
 
 	if (rival->price == 0)
 		return false;
 	if (rival->driving == NULL)
 		return rival->price * scan_unit_ns(offer) > whole_ns(offer) * SURELY_LONGER;
-	times = compare_loop(candidate, offer, rival);
-	return !is_loop_preferred(&times, SURELY_LONGER);
+	return !is_loop_preferred(candidate, offer, rival, SURELY_LONGER);
 }
 
 const char *
-hjg_planner_faster_rival(PlannerInfo *root, const HjgCandidate *candidate, const HjgOffer *offer)
+hjg_planner_faster_rival(const HjgCandidate *candidate, const HjgOffer *offer)
 {
 	const JoinType jointype = candidate->jointype;
 	const bool	preserves_inner = jointype == JOIN_RIGHT || HJG_IS_BUILD_ONLY(jointype);
@@ -377,8 +326,8 @@ hjg_planner_faster_rival(PlannerInfo *root, const HjgCandidate *candidate, const
 		return "core's merge join of sorted inputs is expected to take less time";
 	/* a loop can preserve only its driving side */
 	if (enable_nestloop && jointype != JOIN_FULL &&
-		((!preserves_inner && is_loop_faster(root, candidate, offer, false, hash_price)) ||
-		 ((preserves_inner || jointype == JOIN_INNER) && is_loop_faster(root, candidate, offer, true, hash_price))))
+		((!preserves_inner && is_loop_faster(candidate, offer, false, hash_price)) ||
+		 ((preserves_inner || jointype == JOIN_INNER) && is_loop_faster(candidate, offer, true, hash_price))))
 		return "core's nested loop over an index is expected to take less time";
 	return NULL;
 }

@@ -1,0 +1,72 @@
+-- What core is told to expect: rows of joins on the columns of a key, workers of a parallel hash join.
+set client_min_messages = warning;
+set max_parallel_workers_per_gather = 0;
+-- the rows that are expected of a query, to two digits, and those that come
+create function es_rows(query text, out expected numeric, out actual bigint) language plpgsql as $$
+declare
+	plan json;
+begin
+	execute 'explain (format json) ' || query into plan;
+	expected := (plan -> 0 -> 'Plan' ->> 'Plan Rows')::numeric;
+	expected := round(expected, 1 - floor(log(expected))::int);
+	execute format('select count(*) from (%s) q', query) into actual;
+end $$;
+create table es_parts (p int, s int, cost int, constraint es_parts_key unique (p, s));
+insert into es_parts select g / 4, (g / 4 + g % 4 * 251) % 1000, g from generate_series(0, 39999) g;
+create table es_lines as select p, s, cost as n from es_parts, generate_series(1, 2);
+create table es_suppliers as select g as s, g % 25 as n from generate_series(0, 999) g;
+vacuum analyze es_parts, es_lines, es_suppliers;
+
+-- all columns of a unique index: most rows have a partner
+set hjoin_gpu.enabled = off;
+select * from es_rows('select from es_lines l join es_parts p on l.p = p.p and l.s = p.s');
+set hjoin_gpu.enabled = on;
+select * from es_rows('select from es_lines l join es_parts p on l.p = p.p and l.s = p.s');
+-- whichever columns a query compares, and whatever it drops
+select * from es_rows('select from es_lines l join es_suppliers x on l.s = x.s join es_parts p on x.s = p.s and l.p = p.p where x.n = 7 and p.p < 5000');
+select * from es_rows('select from es_lines l, es_parts p where l.p = p.p and l.s = p.s and p.cost < 10000');
+-- of which one is a constant
+select * from es_rows('select from es_lines l, es_parts p where l.p = p.p and l.s = p.s and p.s = 17');
+-- a table with itself
+select * from es_rows('select from es_parts a join es_parts b on a.p = b.p and a.s = b.s');
+-- no more than core expects: of a column alone, and of an index that is not unique at all times, for all rows or at all
+set hjoin_gpu.enabled = off;
+create table es_core as select q, (es_rows(q)).expected from unnest(array['select from es_lines l join es_parts p on l.p = p.p',
+	'select from es_lines l join es_parts p on l.p = p.p and l.s = p.s', 'select from es_lines l left join es_parts p on l.p = p.p and l.s = p.s']) q;
+set hjoin_gpu.enabled = on;
+select q from es_core where expected <> (es_rows(q)).expected order by q;
+alter table es_parts drop constraint es_parts_key;
+create unique index es_part on es_parts (p, s) where cost >= 0;
+select q from es_core where expected <> (es_rows(q)).expected order by q;
+drop index es_part;
+create index es_any on es_parts (p, s);
+select q from es_core where expected <> (es_rows(q)).expected order by q;
+drop index es_any;
+alter table es_parts add constraint es_later unique (p, s) deferrable;
+select q from es_core where expected <> (es_rows(q)).expected order by q;
+alter table es_parts drop constraint es_later;
+-- a key that is declared says as much
+alter table es_parts add primary key (p, s);
+alter table es_lines add foreign key (p, s) references es_parts;
+select * from es_rows('select from es_lines l join es_parts p on l.p = p.p and l.s = p.s');
+drop function es_rows(text);
+drop table es_core, es_lines, es_parts, es_suppliers;
+
+-- An outer side of few workers does not hold back an inner side of many.
+create table es_few as select g as k from generate_series(1, 20000) g;
+create table es_many as select g as k, g % 10 as v from generate_series(1, 20000) g;
+vacuum analyze es_few, es_many;
+alter table es_few set (parallel_workers = 1);
+alter table es_many set (parallel_workers = 3);
+set max_parallel_workers_per_gather = 4;
+set parallel_setup_cost = 0;
+set parallel_tuple_cost = 0;
+set min_parallel_table_scan_size = 0;
+set enable_mergejoin = off;
+set enable_nestloop = off;
+set hjoin_gpu.startup_cost = 1000000;
+explain (costs off) select count(*) from es_few f join es_many m on f.k = m.k where m.v = 3;
+select count(*) from es_few f join es_many m on f.k = m.k where m.v = 3;
+set hjoin_gpu.enabled = off;
+explain (costs off) select count(*) from es_few f join es_many m on f.k = m.k where m.v = 3;
+drop table es_few, es_many;
