@@ -16,6 +16,9 @@
 /* Converting, hashing and comparing a key of a row, in cache. */
 #define KEY_NS 6
 
+/* The misses of a row of a large table, as a share of one that nothing else overlaps. */
+#define FETCHED_MISSES 0.5
+
 /* The row of a group, finished or with transition values. */
 #define GROUP_NS 100
 #define PARTIAL_GROUP_NS 300
@@ -40,8 +43,8 @@ double
 hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, int nkeys, int ncolumns)
 {
 	const double bytes = ngroups * (GROUP_BYTES + 8.0 * ncolumns);
-	/* a row of a larger table misses bucket, keys and totals; a part of the misses overlaps */
-	const double misses = bytes > CACHED_BYTES ? costs->miss_ns * (1 - CACHED_BYTES / bytes) : 0;
+	/* a row of a larger table misses bucket, keys and totals, which are fetched ahead */
+	const double misses = bytes > CACHED_BYTES ? FETCHED_MISSES * costs->miss_ns * (1 - CACHED_BYTES / bytes) : 0;
 
 	if (nkeys == 0)
 		return START_NS;

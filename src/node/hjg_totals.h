@@ -12,6 +12,9 @@
 #include "node/hjg_execution.h"
 #include "node/hjg_numeric_sum.h"
 
+/* The arrays of so many groups are not in the nearest caches any more: what a vector's rows touch there is fetched ahead. */
+#define HJG_MANY_GROUPS 4096
+
 /* The totals that are kept of one argument; values that are NULL are counted. */
 typedef struct HjgTotalsArgument
 {

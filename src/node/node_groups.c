@@ -17,6 +17,7 @@
 #include "utils/memutils.h"
 
 #include "node/hjg_aggregate.h"
+#include "node/hjg_totals.h"
 #include "rows/hjg_rows.h"
 
 /* Initial groups and buckets of a table. */
@@ -452,6 +453,34 @@ grow_buckets(HjgGroups *groups)
 	}
 }
 
+/* Fetch what the look-ups of the rows will touch into the cache: all rows' buckets, then the groups in these. */
+static void
+prefetch_groups(const HjgGroups *groups, int nrows)
+{
+	for (int i = 0; i < nrows; i++)
+		__builtin_prefetch(&groups->buckets[first_bucket(groups, groups->row_hashes[i])]);
+	for (int i = 0; i < nrows; i++)
+	{
+		const uint32 bucket = groups->buckets[first_bucket(groups, groups->row_hashes[i])];
+
+		if (bucket == 0)
+			continue;
+		__builtin_prefetch(&groups->hashes[bucket - 1]);
+		for (int k = 0; k < groups->nkeys; k++)
+		{
+			const KeyValues *values = &groups->keys[k].groups;
+
+			__builtin_prefetch(&values->isnull[bucket - 1]);
+			if (values->ordinals != NULL)
+				__builtin_prefetch(&values->ordinals[bucket - 1]);
+			else if (values->bytes != NULL)
+				__builtin_prefetch(&values->bytes[bucket - 1]);
+			else
+				__builtin_prefetch(&values->datums[bucket - 1]);
+		}
+	}
+}
+
 int
 hjg_groups_find(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *numbers)
 {
@@ -468,6 +497,8 @@ hjg_groups_find(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *
 		grow_groups(groups);
 	while (groups->ngroups + nrows > groups->nbuckets / 2)
 		grow_buckets(groups);
+	if (groups->ngroups >= HJG_MANY_GROUPS)
+		prefetch_groups(groups, nrows);
 	for (int i = 0; i < nrows; i++)
 	{
 		uint32		b = first_bucket(groups, groups->row_hashes[i]);

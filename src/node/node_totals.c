@@ -254,6 +254,9 @@ hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int n
 {
 	if (ngroups > aggregation->ngroups)
 		hjg_totals_make(aggregation, ngroups);
+	if (ngroups >= HJG_MANY_GROUPS)
+		for (int i = 0; i < nrows; i++)
+			__builtin_prefetch(hjg_totals_record(aggregation, groups[i]));
 	count_rows(aggregation, nrows, groups);
 	for (int a = 0; a < aggregation->narguments; a++)
 	{

@@ -146,6 +146,23 @@ grouping_ns(const HjgUnitCosts *costs, double rows, GroupCounts groups, const Hj
 		hjg_model_finish_ns(groups.returned, groups.form == AGGREGATE_PARTIAL);
 }
 
+/*
+ * Compute the time of a cost of 1.0 in core's grouping of rows. Core charges less for finding a row's group than for a look-up in
+ * a hash join's table of as many rows, though both take as long.
+ */
+static double
+grouping_unit_ns(PlannerInfo *root, const HjgGrouping *grouping, double join_unit_ns)
+{
+	AggClauseCosts core_costs = {{0}};
+	Cost		charged;
+
+	if (grouping->keys == NIL)
+		return join_unit_ns;
+	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &core_costs);
+	charged = core_costs.transCost.per_tuple + cpu_operator_cost * list_length(grouping->keys);
+	return join_unit_ns * Max((cpu_operator_cost + cpu_tuple_cost) / Max(charged, 1e-10), 1);
+}
+
 /* Predict the node's additional time above a join, instead of emit_ns for returning its rows. */
 static double
 aggregation_ns(const HjgUnitCosts *costs, const HjgPath *join, double emit_ns, GroupCounts groups, const HjgAggregateWork *work)
@@ -308,7 +325,7 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 	path->parallel_workers = input->parallel_workers;
 	HJG_SET_DISABLED_NODES(path, HJG_DISABLED_NODES(input));
 	path->rows = groups.returned;
-	path->total_cost = input->total_cost + ns / unit_ns + grouping->work.by_core * input->rows +
+	path->total_cost = input->total_cost + ns / grouping_unit_ns(root, grouping, unit_ns) + grouping->work.by_core * input->rows +
 		target->cost.startup + target->cost.per_tuple * groups.returned;
 	if (!partial && grouping->having != NIL)
 	{
