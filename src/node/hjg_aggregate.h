@@ -143,7 +143,8 @@ extern void hjg_group_spill_report(const HjgGroupSpill *spill, HjgGroupReport *r
 typedef struct HjgGroupGrowth
 {
 	double		fresh;			/* share of the last rows that began a new group, */
-	double		fresh_in_cache; /* and that share when the table outgrew the cache; 0: it has not */
+	double		fresh_in_cache; /* and that share when the table outgrew the cache; 0: it has not; */
+	double		groups_in_cache;	/* and its groups at that time */
 	bool		in_cache;		/* tables are kept in the cache's size */
 } HjgGroupGrowth;
 

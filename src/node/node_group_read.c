@@ -25,6 +25,9 @@
 #define TRIED_TABLE_BYTES (16 * 1024 * 1024)
 #define VECTOR_WEIGHT 0.05
 
+/* A process's rows of a group that make a table of all groups worthwhile. */
+#define LEAST_ROWS_OF_GROUP 2
+
 /* Computed values of a vector are copied until they take this much memory. */
 #define MOST_COMPUTED_BYTES (256 * 1024)
 
@@ -193,8 +196,25 @@ merge_groups(HjgAggregateState *state)
 }
 
 /*
+ * Is a table larger than a cache not worthwhile, now that it has this size? The share of rows that begin a group falls in
+ * proportion to the groups that are there, if rows come in no order. That tells how many there are in all, and so whether a
+ * table of all of them fits in memory and gets each of them several times.
+ */
+static bool
+is_cache_preferred(const HjgAggregateState *state, size_t bytes)
+{
+	const HjgGroupGrowth *growth = &state->growth;
+	const double ngroups = hjg_groups_count(state->groups);
+	const double fallen = growth->fresh_in_cache - growth->fresh;
+	const double expected = (ngroups - growth->groups_in_cache) / Max(fallen, 1e-10);
+	const Plan *child = linitial(castNode(CustomScan, state->css.ss.ps.plan)->custom_plans);
+
+	return expected * LEAST_ROWS_OF_GROUP > child->plan_rows || expected * bytes / ngroups > get_hash_memory_limit();
+}
+
+/*
  * Must a table of this size be written to files? Yes if memory is full. Yes at the size of a cache, too, if groups must go to
- * files anyway and the larger table has not halved the share of rows that begin a group.
+ * files anyway and a larger table is of little use.
  */
 static bool
 is_full(HjgAggregateState *state, size_t bytes)
@@ -205,9 +225,12 @@ is_full(HjgAggregateState *state, size_t bytes)
 	if (state->partial || state->child_done || bytes < CACHED_TABLE_BYTES)
 		return full;
 	if (growth->fresh_in_cache == 0)
+	{
 		growth->fresh_in_cache = growth->fresh;
-	if (full || (state->share != NULL && bytes >= TRIED_TABLE_BYTES))
-		growth->in_cache = growth->fresh > growth->fresh_in_cache / 2;
+		growth->groups_in_cache = hjg_groups_count(state->groups);
+	}
+	if (!growth->in_cache && (full || (state->share != NULL && bytes >= TRIED_TABLE_BYTES)))
+		growth->in_cache = is_cache_preferred(state, bytes);
 	return full || growth->in_cache;
 }
 
