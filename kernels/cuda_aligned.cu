@@ -1,21 +1,24 @@
 /*
  * cuda_aligned.cu
- *	  Radix partitioning of rows with 4-byte keys that writes whole sectors only.
+ *	  Radix partitioning of rows with 4-byte keys that writes only whole sectors.
  *
- * Sectors limit a scatter, not bytes: a run that starts or ends inside a 32-byte
- * sector writes that sector in two parts, and the L2 cache takes a part four times slower than a whole sector
- * (measured on an H100: 4096 runs of 3 rows a tile, 2.2 ms for 128M rows unaligned, 1.2 ms aligned even
- * with half as many bytes again).  So here what does not fill a sector waits in registers for the next tile, and
- * one pass makes up to 2^12 partitions.  Counting and placing are those of cuda_partition.cu.
+ * Sectors, not bytes, limit a scatter: a run that starts or ends inside a 32-byte sector writes that
+ * sector in two parts, and the L2 cache takes a part four times slower than a whole sector (measured on an
+ * H100: 4096 runs of 3 rows a tile, 2.2 ms for 128M rows unaligned, 1.2 ms aligned even with half as many
+ * bytes again).  So rows that do not fill a sector wait in registers for the next tile, and one pass makes
+ * up to 2^12 partitions.  Counting and placing are in cuda_partition.cu.
  *
  * Bytes a row: 8 read (4 without a column of row numbers), 8 written.  On an H100 that copies 3.0 TB/s,
- * 128M rows: 1.3 ms with 2^12 partitions, 1.0 with 2^11 (floor 0.72).  Tried and not kept: row numbers of the
- * next tile prefetched into the L2 cache, 5 % slower.
+ * 128M rows: 1.3 ms with 2^12 partitions, 1.0 with 2^11 (floor 0.72).  Prefetching the next tile's row
+ * numbers into the L2 cache is 5 % slower.
  */
 #include "hjg_cuda_kernel.h"
 
 
-/* A run of a tile in one word: its first whole sector, how many there are, and how many rows are left over. */
+/*
+ * Pack a run of a tile into a word: its first whole sector, the number of whole sectors, and the number of
+ * rows left over.
+ */
 HJG_FN hjg_u32 run_word(hjg_u32 sector, hjg_u32 nrows)
 {
 	return sector | nrows / HJG_K_SECTOR_ROWS << 13 | nrows % HJG_K_SECTOR_ROWS << 26;
@@ -25,26 +28,28 @@ HJG_FN hjg_u32 run_whole(hjg_u32 word) { return (word >> 13 & 0x1FFF) * HJG_K_SE
 HJG_FN hjg_u32 run_left(hjg_u32 word) { return word >> 26; }
 
 /*
- * One block of 1024 threads a multiprocessor, each taking every gridDim.x-th tile of tile_rows rows, at most ROOM, of which
- * a thread has ITEMS.  A thread owns PARTS partitions and keeps up to three rows of each in registers from tile to tile, so
- * that all but the last rows of a block are written in whole sectors.  Those last rows fill the partitions from their ends
- * downwards (down), which leaves the cursors of other blocks aligned.
+ * Scatter rows.  One block of 1024 threads a multiprocessor; each takes every gridDim.x-th tile of
+ * tile_rows rows, at most ROOM, of which a thread has ITEMS.  A thread owns PARTS partitions and keeps up
+ * to three rows of each in registers from tile to tile, so that a block writes all but its last rows in
+ * whole sectors.  Those last rows fill the partitions downwards from their ends (down), which keeps the
+ * cursors of other blocks aligned.
  *
- * A tile has four phases, with a barrier after each.  What takes long is asked for a phase or two before it is
- * used, and shared memory is at work while memory is:
+ * A tile has four phases, each followed by a barrier.  Slow operations are issued a phase or two before
+ * their results are used, and global and shared memory work at the same time:
  *
- *		sum		where each run lies in the tile; room for it is taken, by atomics in global memory
- *		order	rows to their places in the tile; the keys of the next tile are asked for
- *		settle	rows left over back into registers; the room has come
- *		write	the tile to memory, then the ranks of the next tile's rows in their runs
+ *		sum		compute the place of each run in the tile; reserve its room by atomics in global memory
+ *		order	move rows to their places in the tile; read the keys of the next tile
+ *		settle	move left-over rows back into registers; the room is known
+ *		write	write the tile to memory, then rank the next tile's rows in their runs
  *
- * The order of runs in a tile is that of threads, not of partitions, so that neighbours have neighbouring partitions in
- * every access.  What does not fit the 64 registers of a thread hurts more than it seems to: rows leave the L1 cache
- * 29 KB, and 80 bytes a thread went to the L2 cache.
+ * Runs in a tile have the order of threads, not of partitions, so that adjacent threads access adjacent
+ * partitions.  Exceeding the 64 registers of a thread is costly: rows leave the L1 cache only 29 KB, and
+ * 80 spilled bytes a thread went to the L2 cache.
  *
- * Dynamic shared memory: 8 * (ROOM + 3 * nparts) bytes of rows, 10 bytes a partition: at most 226 KB
- * in each of the three shapes.  Registers: 64; spilled are at most 32 bytes a thread, with 2^12 partitions.
- * The host checks: first[] aligned to HJG_K_SECTOR_ROWS, last[] exact, bits as the kernel's name says, tile_rows.
+ * Dynamic shared memory: 8 * (ROOM + 3 * nparts) bytes of rows, 10 bytes a partition: at most 226 KB in
+ * each of the three shapes.  Registers: 64; at most 32 bytes a thread are spilled, with 2^12 partitions.
+ * The host checks: first[] aligned to HJG_K_SECTOR_ROWS, last[] exact, bits as in the kernel's name,
+ * tile_rows.
  */
 template <int ITEMS, int PARTS, int ROOM> HJG_FN void
 scatter_aligned(const HjgKScatter &a)
@@ -54,10 +59,10 @@ scatter_aligned(const HjgKScatter &a)
 	const hjg_u32 NPARTS = HJG_K_ALIGNED_THREADS * PARTS;
 	const int	REST = HJG_K_SECTOR_ROWS - 1;
 	const hjg_u32 tid = threadIdx.x;
-	uint2	   *tile = (uint2 *) shared;	/* whole sectors, run by run, then what is left over */
+	uint2	   *tile = (uint2 *) shared;	/* whole sectors, run by run, then left-over rows */
 	hjg_u32    *run = shared + 2 * (ROOM + REST * NPARTS);	/* counts of rows, then words of runs */
-	hjg_u32    *base = run + NPARTS;	/* where the run goes less where it lies */
-	hjg_u16    *left = (hjg_u16 *) (base + NPARTS);	/* where its rows left over lie */
+	hjg_u32    *base = run + NPARTS;	/* the run's target minus its place in the tile */
+	hjg_u16    *left = (hjg_u16 *) (base + NPARTS);	/* place of its left-over rows */
 	uint2	   *out = (uint2 *) a.out.keys;
 	hjg_u32    *up = (hjg_u32 *) a.up;
 	hjg_u32    *down = (hjg_u32 *) a.down;
@@ -67,7 +72,7 @@ scatter_aligned(const HjgKScatter &a)
 	hjg_u32		key[ITEMS];
 	hjg_u32		rank[ITEMS / 2];
 	uint2		rest[PARTS][REST];
-	hjg_u32		nrest = 0;		/* of each, in two bits */
+	hjg_u32		nrest = 0;		/* of each partition, in two bits */
 
 	auto waits = [&](int p) { return nrest >> 2 * p & 3; };
 
@@ -105,7 +110,7 @@ scatter_aligned(const HjgKScatter &a)
 		}
 	};
 
-	/* mixes keys, and counts the rows of runs, which begin with those that wait */
+	/* mix keys, and count the rows of runs, which begin with the waiting rows */
 	auto rank_items = [&](hjg_u32 t)
 	{
 		const hjg_u32 end = end_of(t);
@@ -137,7 +142,7 @@ scatter_aligned(const HjgKScatter &a)
 
 		__syncthreads();
 
-		/* sum: whole sectors in the upper half, rows left over in the lower */
+		/* sum: whole sectors in the upper half, left-over rows in the lower */
 #pragma unroll
 		for (int p = 0; p < PARTS; p++)
 		{
@@ -161,7 +166,7 @@ scatter_aligned(const HjgKScatter &a)
 		}
 		__syncthreads();
 
-		/* order: first the rows that waited, then the new ones */
+		/* order: first the waiting rows, then the new ones */
 		auto put = [&](hjg_u32 p, hjg_u32 r, hjg_u32 k, hjg_u32 v)
 		{
 			const hjg_u32 word = run[p];

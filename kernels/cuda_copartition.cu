@@ -1,6 +1,6 @@
 /*
  * cuda_copartition.cu
- *	  The join of co-partitions (hjg_cuda_copartition.h), which writes pairs.
+ *	  The join of co-partitions (hjg_cuda_copartition.h) that writes pairs.
  */
 #include "hjg_cuda_copartition.h"
 

@@ -1,15 +1,13 @@
 /*
  * cuda_csr.cu
- *	  Kernels of the CUDA driver's own table: build side to CSR by a stable radix sort,
- *	  probing in canonical order with any number of matches, and in one pass where a
- *	  row has at most one.
+ *	  Kernels of the strategy csr: the build side to CSR by a stable radix sort, probing in canonical
+ *	  order with any number of matches, and in one pass if each row has at most one.
  *
- * Sizes are powers of two where the host code relies on them (hjg_csr.h).  The host
- * guarantees: arrays hold what the arguments say, n fits in 32 bits, bucket_bits is
- * at least 1 and at most the bits of the key's high word and 31.  No kernel relies
- * on blocks running at the same time.
+ * The host guarantees: arrays have the sizes that the arguments state, n fits in 32 bits, bucket_bits is
+ * at least 1 and at most the bits of the key's high word and 31, and other sizes are those of hjg_csr.h.
+ * No kernel relies on blocks running at the same time.
  *
- * hjg_csr_steps.h has the work of a thread for one row.
+ * hjg_csr_steps.h contains the work of a thread for one row.
  */
 #include "hjg_csr_steps.h"
 
@@ -21,10 +19,10 @@
 #define GRID_INDEX ((hjg_u64) blockIdx.x * blockDim.x + threadIdx.x)
 #define GRID_SIZE ((hjg_u64) gridDim.x * blockDim.x)
 
-/* One kernel for each key width. */
+/* A kernel for each key width. */
 #define FOR_WIDTHS(DEFINE) DEFINE(4) DEFINE(8) DEFINE(16)
 
-/* ---- keys in ---- */
+/* ---- input of keys ---- */
 
 /* Mix keys in place.  Reads and writes the key; any grid. */
 #define MIX(W) \
@@ -36,7 +34,7 @@ hjg_k_mix_keys_##W(void *keys, hjg_u64 n) \
 }
 FOR_WIDTHS(MIX)
 
-/* Number rows from first_row on.  Writes 4 bytes a row; any grid. */
+/* Number rows from first_row.  Writes 4 bytes a row; any grid. */
 extern "C" __global__ void __launch_bounds__(BLOCK)
 hjg_k_number_rows(hjg_u32 *rows, hjg_u64 n, hjg_u32 first_row)
 {
@@ -46,10 +44,7 @@ hjg_k_number_rows(hjg_u32 *rows, hjg_u64 n, hjg_u32 first_row)
 
 /* ---- sorting ---- */
 
-/*
- * Count the digits of each tile: counts[digit * ntiles + tile].  Reads the keys
- * once; one block a tile.
- */
+/* Count the digits of each tile: counts[digit * ntiles + tile].  Reads the keys once; one block a tile. */
 #define SORT_COUNT(W) \
 extern "C" __global__ void __launch_bounds__(BLOCK) \
 hjg_k_sort_count_##W(const void *keys, hjg_u64 n, HjgCsrDigit digit, hjg_u64 *counts) \
@@ -67,10 +62,9 @@ hjg_k_sort_count_##W(const void *keys, hjg_u64 n, HjgCsrDigit digit, hjg_u64 *co
 FOR_WIDTHS(SORT_COUNT)
 
 /*
- * Move each tuple of a tile to its place, keeping the order of equal digits.
- * offsets are the scanned counts.  Reads and writes key and row once; one block a
- * tile.  A warp has consecutive tuples and ranks 32 of them at a time by matching
- * digits, so ranks follow the order of the tuples.
+ * Move each tuple of a tile to its place, stably.  offsets are the prefix sums of the counts.  Reads and
+ * writes key and row once; one block a tile.  A warp takes consecutive tuples and ranks 32 of them at a
+ * time by matching digits, so ranks follow the order of the tuples.
  */
 template <int W> static __device__ __forceinline__ void
 sort_scatter(const void *keys, const hjg_u32 *rows, void *keys_out, hjg_u32 *rows_out, hjg_u64 n,
@@ -147,11 +141,11 @@ hjg_k_sort_scatter_##W(const void *keys, const hjg_u32 *rows, void *keys_out, hj
 }
 FOR_WIDTHS(SORT_SCATTER)
 
-/* ---- scans ---- */
+/* ---- prefix sums ---- */
 
 /*
- * Exclusive sums within blocks of HJG_CSR_SCAN entries, in place; sums[block] is
- * the block's total.  Reads and writes 8 bytes an entry; one block each.
+ * Compute exclusive sums in blocks of HJG_CSR_SCAN entries, in place; sums[block] is the block's total.
+ * Reads and writes 8 bytes an entry; a thread block for each.
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
 hjg_k_scan_blocks(hjg_u64 *data, hjg_u64 n, hjg_u64 *sums)
@@ -165,7 +159,7 @@ hjg_k_scan_blocks(hjg_u64 *data, hjg_u64 n, hjg_u64 *sums)
 	hjg_u64		sum = 0;
 	hjg_u64		before;
 
-	/* a thread sums consecutive entries; the padding keeps that free of bank conflicts */
+	/* a thread sums consecutive entries; the padding avoids bank conflicts */
 	for (int i = threadIdx.x; i < HJG_CSR_SCAN; i += BLOCK)
 		staged[i + i / WARP] = begin + i < n ? data[begin + i] : 0;
 	__syncthreads();
@@ -204,7 +198,7 @@ hjg_k_scan_blocks(hjg_u64 *data, hjg_u64 n, hjg_u64 *sums)
 		data[begin + i] = staged[i + i / WARP];
 }
 
-/* Add sums[block] to the entries of each block of HJG_CSR_SCAN; one block each. */
+/* Add sums[block] to the entries of each block of HJG_CSR_SCAN; a thread block for each. */
 extern "C" __global__ void __launch_bounds__(BLOCK)
 hjg_k_scan_add(hjg_u64 *data, hjg_u64 n, const hjg_u64 *sums)
 {
@@ -218,9 +212,9 @@ hjg_k_scan_add(hjg_u64 *data, hjg_u64 n, const hjg_u64 *sums)
 /* ---- directory ---- */
 
 /*
- * start[] from keys in order of bucket.  Thread i of n + 1 writes the starts of the
- * buckets after tuple i - 1's up to tuple i's own; a warp shares the long gaps.
- * Reads the keys once, writes 4 bytes a bucket.  The grid covers n + 1.
+ * Fill start[] from keys ordered by bucket.  Thread i of n + 1 writes the starts of the buckets after the
+ * bucket of tuple i - 1, up to the bucket of tuple i; a warp shares the long gaps.  Reads the keys once,
+ * writes 4 bytes a bucket.  The grid covers n + 1.
  */
 #define FILL_STARTS(W) \
 extern "C" __global__ void __launch_bounds__(BLOCK) \
@@ -251,7 +245,7 @@ hjg_k_fill_starts_##W(const void *keys, hjg_u64 n, hjg_u32 bucket_bits, hjg_u32 
 }
 FOR_WIDTHS(FILL_STARTS)
 
-/* The largest value of the warp, in all its threads. */
+/* Return the warp's largest value in all threads. */
 static __device__ __forceinline__ hjg_u32
 warp_max(hjg_u32 value)
 {
@@ -265,8 +259,8 @@ warp_max(hjg_u32 value)
 }
 
 /*
- * Size of the largest bucket, and whether a key occurs twice in one that is not
- * heavy.  One thread a bucket; reads the directory and the keys.
+ * Find the size of the largest bucket, and whether a key occurs twice in a bucket that is not heavy.  One
+ * thread a bucket; reads the directory and the keys.
  */
 #define CHECK_BUCKETS(W) \
 extern "C" __global__ void __launch_bounds__(BLOCK) \
@@ -297,9 +291,9 @@ FOR_WIDTHS(CHECK_BUCKETS)
 /* ---- probing ---- */
 
 /*
- * Pairs of each row, and the first match; of a slice where there is one.  keys are raw.  counts[n] becomes 0 so that a
- * scan of n + 1 entries ends with the total.  Reads the key, a directory entry and
- * a bucket, writes 12 bytes a row; any grid.
+ * Count the pairs of each row and find its first match, both within the slice if there is one.  keys are
+ * raw.  counts[n] becomes 0 so that a prefix sum of n + 1 entries ends with the total.  Reads the key, a
+ * directory entry and a bucket, writes 12 bytes a row; any grid.
  */
 #define FIND(W) \
 extern "C" __global__ void __launch_bounds__(BLOCK) \
@@ -320,7 +314,7 @@ hjg_k_find_##W(const void *keys, hjg_u64 n, HjgCsrTable table, int mode, HjgCsrS
 }
 FOR_WIDTHS(FIND)
 
-/* Where the room cuts the window; one thread. */
+/* Compute the cut of the window to the room; one thread. */
 extern "C" __global__ void
 hjg_k_cut_window(const hjg_u64 *offsets, hjg_u64 nrows, hjg_u64 skip, hjg_u64 room, HjgCsrCut *cut)
 {
@@ -328,9 +322,8 @@ hjg_k_cut_window(const hjg_u64 *offsets, hjg_u64 nrows, hjg_u64 skip, hjg_u64 ro
 }
 
 /*
- * Write pairs [begin, begin + n) of a window.  Threads have pairs, not rows: a row
- * with many matches is written by many.  Row i of the window is probe row first_row + i.
- * Any block size; the grid covers n.
+ * Write pairs [begin, begin + n) of a window.  A thread writes a pair, so many threads write a row with
+ * many matches.  Row i of the window is probe row first_row + i.  Any block size; the grid covers n.
  */
 #define WRITE(W) \
 extern "C" __global__ void __launch_bounds__(BLOCK) \
@@ -357,10 +350,9 @@ hjg_k_write_pairs_##W(HjgCsrTable table, const hjg_u64 *offsets, const hjg_u32 *
 FOR_WIDTHS(WRITE)
 
 /*
- * Probe and write in one pass, for rows that have at most one pair each: the mode is
- * SEMI or ANTI, or the build keys are unique.  Pairs go behind *npairs in any order;
- * one atomic a tile of 4 rows a thread.  Reads the key, a directory entry and a
- * bucket, writes 8 bytes a pair; any grid.
+ * Probe and write in one pass, for rows with at most one pair each: the mode is SEMI or ANTI, or the build
+ * keys are unique.  Pairs are appended at *npairs in any order, with one atomic for a tile of 4 rows a
+ * thread.  Reads the key, a directory entry and a bucket, writes 8 bytes a pair; any grid.
  */
 #define ONCE(W) \
 extern "C" __global__ void __launch_bounds__(BLOCK) \
@@ -422,7 +414,10 @@ hjg_k_probe_once_##W(const void *keys, hjg_u64 n, HjgCsrTable table, int mode, h
 }
 FOR_WIDTHS(ONCE)
 
-/* Replace positions by row numbers in the pairs that were written, unless they had no room.  Reads and writes 8 bytes a pair; any grid. */
+/*
+ * Replace positions by row numbers in the written pairs, unless the pairs did not fit.  Reads and writes 8
+ * bytes a pair; any grid.
+ */
 extern "C" __global__ void __launch_bounds__(BLOCK)
 hjg_k_name_rows(HjgPair *pairs, const hjg_u64 *npairs, hjg_u64 capacity, const hjg_u32 *rows)
 {

@@ -1,14 +1,14 @@
 /*
  * cuda_flow.cu
- *	  Answers to the host that do not wait behind copies.
+ *	  Answers to the host that do not wait for copies.
  *
- * An engine copies out what streams ask for one by one: 8 bytes wait for the 64 megabytes of pairs before them, and
- * with them the host, which then has nothing to copy for a while (on an H200 a fifth of the time of
- * a streamed join). A store from a kernel to pinned memory goes past them.
+ * A copy engine executes the copies of all streams one after another: a copy of 8 bytes would wait for the
+ * 64 megabytes of pairs before it, and then the host would have nothing to copy for a while (on an H200 a
+ * fifth of the time of a streamed join).  A kernel's store to pinned memory does not wait.
  */
 #include "layout/hjg_layout.h"
 
-/* One block of one thread; from: device memory, to: pinned host memory. */
+/* Copy a word.  One block of one thread; from: device memory, to: pinned host memory. */
 extern "C" __global__ void
 hjg_k_post_count(const hjg_u64 *from, volatile hjg_u64 *to)
 {

@@ -1,17 +1,18 @@
 /*
  * cuda_gather.cu
- *	  Payload columns of matching rows, by the row numbers of their pairs.
+ *	  Gathering of payload columns by the row numbers of pairs.
  *
  *		hjg_k_gather_rows_N		N: bytes of an access, 4, 8 or 16
  *
- * A side's columns of a row lie side by side in nwords words, a multiple of N bytes.  A thread copies N bytes of a row,
- * neighbours copy what is next, so that a row is one or two accesses of 32-byte sectors and the rows are
- * written in full lines.  A thread has UNROLL copies under way, because reads at random wait long.
+ * A row's columns of a side lie side by side in nwords words, a multiple of N bytes.  A thread copies N
+ * bytes of a row and adjacent threads copy adjacent bytes, so that reading a row takes one or two 32-byte
+ * sectors and rows are written in full lines.  A thread has UNROLL copies in flight to hide the latency of
+ * random reads.
  *
- * Read a pair: 8 bytes for each thread of the row (once from memory), its row of the side; written: the row.
- * Launch: blocks of 256 threads, as many as fit the device at once, whatever the number of pairs.
- * The host checks: addresses are multiples of N; npairs * nwords fits 64 bits.  Pairs may say anything: a row number beyond
- * nrows, such as HJG_NO_ROW, gives zeros.
+ * Read: 8 bytes of the pair for each thread of the row (once from memory), and the row of the side;
+ * written: the row.  Launch: blocks of 256 threads, as many as fit the device at once, for any number of
+ * pairs.  The host checks: addresses are multiples of N; npairs * nwords fits 64 bits.  Pairs may contain
+ * anything: a row number beyond nrows, such as HJG_NO_ROW, yields zeros.
  */
 #include "hjg_cuda_kernel.h"
 

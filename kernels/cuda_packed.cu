@@ -1,42 +1,46 @@
 /*
  * cuda_packed.cu
- *	  A table for 4-byte keys that takes 36 bits a slot: seven slots in a 32-byte sector.
+ *	  A table for 4-byte keys with 36 bits a slot: seven slots in a 32-byte sector.
  *
- * As long as its table stays in the L2 cache, a join without partitions is bounded by the sectors that the cache serves, random
- * or in order (some 150 a nanosecond on an H100).  A third of the cache is as much as stays: 64M rows that look at
- * one sector each and are written as columns take 0.755 ms with 14 MB of sectors, 0.82 with 20, 0.95 with 27 (66 % of all reads hit).
- * So the table is made small.
+ * If the table stays in the L2 cache, the speed of a join without partitions is bounded by the sectors
+ * that the cache serves, random or in order (some 150 a nanosecond on an H100).  About a third of the
+ * cache stays: 64M rows that read one sector each and are written as columns take 0.755 ms with 14 MB of
+ * sectors, 0.82 with 20, 0.95 with 27 (66 % of all reads hit).  So the table must be small.
  *
- * Quotients.  The mixed key m is a permutation of the key.  Its home is the high word of m * nsectors; of the low
- * word a multiplication by `reach` = ceil(2^32 / nsectors) makes a number below reach that differs between all m of
- * one home (two neighbours' low words are nsectors apart, and nsectors * reach >= 2^32).  Home and number give the key:
- * no key is stored, none is compared.  A slot holds the number (the tag) in front of row_bits bits of row number.
- * A larger table has more bits of row number and as many fewer of tag, so 36 bits are enough for any number of rows, provided
- * that every row number is below 2^row_bits, which is about twice the number of rows or more.
+ * Quotients.  The mixed key m is a permutation of the key.  Its home is the high word of m * nsectors.
+ * Multiplying the low word by `reach` = ceil(2^32 / nsectors) yields a number below reach that differs for
+ * all m of one home (adjacent low words of a home are nsectors apart, and nsectors * reach >= 2^32).  Home
+ * and number determine the key, so no key is stored or compared.  A slot contains the number (the tag)
+ * above row_bits bits of row number.  A larger table has more bits of row number and as many fewer of tag,
+ * so 36 bits are enough for any number of rows, provided that every row number is below 2^row_bits, which
+ * is about twice the number of rows or more.
  *
- * A sector is 8 words: the lower 32 bits of slots 0 to 6, then one word with their upper four bits; its highest four bits
- * are flags, all ones, but for SPILLED: 0 when a key has found this sector full.  An empty slot is all ones, which no tag is.
+ * A sector is 8 words: the lower 32 bits of slots 0 to 6, then a word with their upper four bits each.
+ * The highest four bits of that word are flags, all ones except SPILLED: 0 if a key has found this sector
+ * full.  An empty slot is all ones, which is not a tag.
  *
- * Regions.  nregions times region_sectors sectors; spare_sectors more behind those of each region have four whole entries each,
- * key and row, for what found its home full (2.5 % of the keys at a load of 60 %).  A region is filled in shared memory:
+ * Regions.  There are nregions regions of region_sectors sectors.  The spare_sectors after each region
+ * have four whole entries each, key and row, for keys whose home is full (2.5 % of the keys at a load of
+ * 60 %).  A region is filled in shared memory:
  *
- *		spread	orders the build rows by region, a tile at a time; room for each run is taken with one atomic
- *		fill	one block a region: slots are taken with atomics in shared memory, and whole sectors are written out
+ *		spread	orders the build rows by region, a tile at a time; each run reserves room with one atomic
+ *		fill	one block a region: reserves slots with atomics in shared memory, and writes whole sectors
  *
- * Both say what does not suit in flags (HJG_K_REPEATED, HJG_K_NO_ROOM).  The probe reads them itself, so that nobody has to wait for them
- * before it is launched: where they are unsuited it counts ~0 pairs.
+ * Both report unsuitable keys in flags (HJG_K_REPEATED, HJG_K_NO_ROOM).  The probe reads the flags itself,
+ * so that it can be launched without waiting: with any flag of `unsuited` it counts ~0 pairs.
  *
- * H100, 2M build rows (17 MB of table): spread and fill 0.02 ms each; 64M rows probed and written as columns 0.77 ms (115M
- * sectors), as pairs 0.68, summed up 0.59 (90M).  Slots of 48 bits, five a sector at a load of 50 % (27 MB), took 0.96 for columns,
- * and 0.10 to fill with compare-and-swaps in the L2 cache.  Policies that keep the table in the cache and let streams go first gained
- * nothing, nor did denser tables (70 %, 15 MB: 0.80).
+ * H100, 2M build rows (17 MB of table): spread and fill 0.02 ms each; 64M rows probed and written as
+ * columns 0.77 ms (115M sectors), as pairs 0.68, with a checksum 0.59 (90M).  Slots of 48 bits, five a
+ * sector at a load of 50 % (27 MB), took 0.96 for columns, and 0.10 to fill with compare-and-swaps in the
+ * L2 cache.  Cache policies that keep the table and evict streamed data first gained nothing, nor did
+ * denser tables (70 %, 15 MB: 0.80).
  *
- * Bytes a row: spread reads 8 and writes 8, fill reads 8 and writes 8 (the table).  A probe reads key and row number (4 + 4 bytes) and
- * 1.03 sectors; a pair is written with 8 bytes, with 12 in columns.
+ * Bytes a row: spread reads 8 and writes 8, fill reads 8 and writes 8 (the table).  A probe reads key and
+ * row number (4 + 4 bytes) and 1.03 sectors; a pair is written with 8 bytes, or with 12 in columns.
  */
 #include "hjg_cuda_packed.h"
 
-/* multiprocessors of other targets do not have 2048 threads */
+/* multiprocessors of other targets have fewer than 2048 threads */
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ >= 900)
 #define BUILD_BLOCKS 2
 #else
@@ -44,16 +48,17 @@
 #endif
 
 /*
- * One block of 1024 threads for each tile of 4096 rows; dynamic shared memory: 8 bytes a row of the tile.  The host checks: at most
- * HJG_K_PACKED_REGIONS regions.  Rows beyond region_rows of a region are not written; flags say so.
+ * Order build rows by region.  One block of 1024 threads for each tile of 4096 rows; dynamic shared
+ * memory: 8 bytes a row of the tile.  The host checks: at most HJG_K_PACKED_REGIONS regions.  Rows beyond
+ * region_rows of a region are not written, which flags report.
  */
 extern "C" __global__ __launch_bounds__(HJG_K_SPREAD_THREADS, BUILD_BLOCKS) void
 hjg_k_spread_packed_4(HjgKPacked a)
 {
 	extern __shared__ __align__(16) hjg_u32 shared[];
 	__shared__ hjg_u32 sums[33];
-	__shared__ hjg_u32 place[HJG_K_PACKED_REGIONS];	/* counts, then where the run goes less where it lies */
-	__shared__ hjg_u16 run[HJG_K_PACKED_REGIONS];	/* where it lies in the tile */
+	__shared__ hjg_u32 place[HJG_K_PACKED_REGIONS];	/* counts, then the run's target minus its place */
+	__shared__ hjg_u16 run[HJG_K_PACKED_REGIONS];	/* the run's place in the tile */
 	const int	ITEMS = HJG_K_PACKED_TILE / HJG_K_SPREAD_THREADS;
 	const Places places(a);
 	const hjg_u32 tid = threadIdx.x;
@@ -127,21 +132,22 @@ hjg_k_spread_packed_4(HjgKPacked a)
 	}
 }
 
-/* A region in shared memory, and the rows that found their homes full. */
+/* A region in shared memory, and the rows whose homes are full. */
 struct Region
 {
 	hjg_u32    *sectors;
 	hjg_u64    *spare;
 	uint2	   *waiting;
-	hjg_u32    *filled;			/* slots taken of each sector, 16 bits each */
-	hjg_u32		room;			/* for waiting rows: one slot less than there are, so that every search ends */
+	hjg_u32    *filled;			/* slots used in each sector, 16 bits each */
+	hjg_u32		room;			/* for waiting rows: one slot less than there are, so that every search
+								 * ends */
 
 	__device__ __forceinline__ Region(const Places &p, hjg_u32 *shared)
 		: sectors(shared), spare((hjg_u64 *) (shared + SECTOR_WORDS * p.region_sectors)),
 		  waiting((uint2 *) (spare + SPARE_SLOTS * p.spare_sectors)),
 		  filled((hjg_u32 *) (waiting + SPARE_SLOTS * p.spare_sectors)), room(SPARE_SLOTS * p.spare_sectors - 1) {}
 
-	/* False when the sector is full. */
+	/* Append a row to a sector; false if the sector is full. */
 	__device__ __forceinline__ bool
 	put(hjg_u32 sector, hjg_u32 tag, hjg_u32 row, hjg_u32 row_bits) const
 	{
@@ -155,7 +161,7 @@ struct Region
 		return true;
 	}
 
-	/* False when the key is there. */
+	/* Insert a row into the spare sectors; false if they contain its key. */
 	__device__ __forceinline__ bool
 	put_spare(hjg_u32 sector, hjg_u32 key, hjg_u32 row, const Places &places) const
 	{
@@ -170,7 +176,7 @@ struct Region
 			}
 	}
 
-	/* Do two slots of the sector have one tag? */
+	/* Do two slots of the sector have the same tag? */
 	__device__ __forceinline__ bool
 	repeats(hjg_u32 sector, hjg_u32 row_bits) const
 	{
@@ -190,8 +196,9 @@ struct Region
 };
 
 /*
- * One block of 1024 threads a region; dynamic shared memory: 32 bytes a sector, 64 a spare one, and 2 a sector, rounded up to 4.
- * Two blocks a multiprocessor where that is at most half of its shared memory.
+ * Fill the table.  One block of 1024 threads a region; dynamic shared memory: 32 bytes a sector, 64 a
+ * spare one, and 2 a sector, rounded up to 4.  Two blocks a multiprocessor if that is at most half of its
+ * shared memory.
  */
 extern "C" __global__ __launch_bounds__(HJG_K_FILL_THREADS, BUILD_BLOCKS) void
 hjg_k_fill_packed_4(HjgKPacked a)

@@ -1,23 +1,24 @@
 /*
  * cuda_partition.cu
- *	  Radix partitioning of rows by the leading bits of their mixed keys: counting, placing, plain scatter.
+ *	  Radix partitioning of rows by the leading bits of their mixed keys: counting, placing, plain
+ *	  scatter.
  *
- * count_keys, place_parts, then scatter: every partition gets exactly the room it needs, so
- * skew costs nothing but its own rows.  A tile of rows is ordered by partition in shared memory,
- * room for each of its runs is taken from the partition's cursor with one atomic a run, and the tile
- * is written run by run.  The order of rows within a partition is left open: no look-back, no stable ranks.
+ * count_keys, place_parts, then scatter: every partition has exactly the room it needs, so skew costs
+ * nothing extra.  A tile of rows is ordered by partition in shared memory, each run reserves room at the
+ * partition's cursor with one atomic, and the tile is written run by run.  The order of rows within a
+ * partition is undefined, so neither look-back nor stable ranks are needed.
  *
  *		scatter_rows, scatter_again		runs of some hundred bytes, up to 2^8 partitions a pass
  *		scatter_aligned					in cuda_aligned.cu: 4-byte keys, up to 2^12 partitions in one pass
  *
  * Bytes a row, 4-byte keys: count_keys reads 4; scatter_rows reads 8 (4 without a column of row numbers),
  * scatter_again 8; both write 8.  On an H100 that copies 3.0 TB/s, 128M rows: count_keys 0.19 ms (floor
- * 0.18); scatter_rows 1.1 ms with 2^8 partitions (floor 0.72).  Tried and not kept, since it was no faster: partitions
- * placed by the last block that counts.
+ * 0.18); scatter_rows 1.1 ms with 2^8 partitions (floor 0.72).  Placing partitions in the last counting
+ * block is no faster.
  */
 #include "hjg_cuda_scatter.h"
 
-/* multiprocessors of other targets do not have 2048 threads */
+/* multiprocessors of other targets have fewer than 2048 threads */
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ >= 900)
 #define COUNT_BLOCKS 2
 #else
@@ -27,8 +28,8 @@
 /* ---- counting ---- */
 
 /*
- * Blocks of 1024 threads, as many as fit; 4 << bits bytes of dynamic shared memory: two blocks a
- * multiprocessor up to 12 bits, one up to 15.
+ * Count the keys of each partition.  Blocks of 1024 threads, as many as fit; 4 << bits bytes of dynamic
+ * shared memory: two blocks a multiprocessor up to 12 bits, one up to 15.
  */
 template <int W> HJG_FN void
 count_keys(const HjgKCount &a)
@@ -93,9 +94,9 @@ extern "C" __global__ __launch_bounds__(HJG_K_COUNT_THREADS, COUNT_BLOCKS) void 
 extern "C" __global__ __launch_bounds__(HJG_K_COUNT_THREADS, COUNT_BLOCKS) void hjg_k_count_keys_16(HjgKCount a) { count_keys<16>(a); }
 
 /*
- * Sum of of(k) over all k below number i, which is this thread's among those of all blocks.  Each block sums for itself what
- * lies before it: at most 2^15 numbers, and no block waits for another.  *last: the sum with this block's numbers.
- * All threads of the block call it, sums as for hjg_block_sum_before().
+ * Sum of(k) over all k below i, this thread's number in the grid.  Each block sums all numbers before it,
+ * at most 2^15, so that no block waits for another.  *last: the sum including this block's numbers.  All
+ * threads of the block call it; sums as for hjg_block_sum_before().
  */
 template <class Of> HJG_FN hjg_u32
 sum_below(hjg_u32 i, hjg_u32 n, hjg_u32 *sums, hjg_u32 *last, Of of)
@@ -116,7 +117,7 @@ sum_below(hjg_u32 i, hjg_u32 n, hjg_u32 *sums, hjg_u32 *last, Of of)
 	return sum;
 }
 
-/* Where each partition lies. */
+/* Compute the bounds of each partition. */
 HJG_FN void
 scan_counts(const HjgKPlace &a, hjg_u32 *sums)
 {
@@ -144,7 +145,10 @@ scan_counts(const HjgKPlace &a, hjg_u32 *sums)
 		((hjg_u32 *) a.coarse)[i >> a.fine_bits] = first;
 }
 
-/* The units of the join that follows; counts are of the probe side, whose places other blocks have yet to write. */
+/*
+ * List the units of the following join.  counts are those of the probe side, since other blocks have not
+ * written its bounds yet.
+ */
 HJG_FN void
 list_units(const HjgKUnits &a, const hjg_u32 *counts, hjg_u32 *sums)
 {
@@ -171,8 +175,8 @@ list_units(const HjgKUnits &a, const hjg_u32 *counts, hjg_u32 *sums)
 }
 
 /*
- * Blocks of 1024 threads, a partition for each thread: on an H100 a single block took 0.16 ms for
- * 2^15 partitions and 0.34 with units, these take 0.006 and 0.02.
+ * Place the partitions.  Blocks of 1024 threads, a partition for each thread: on an H100 a single block
+ * took 0.16 ms for 2^15 partitions and 0.34 with units, these take 0.006 and 0.02.
  */
 extern "C" __global__ __launch_bounds__(HJG_K_LIST_THREADS) void
 hjg_k_place_parts(HjgKPlace a)
@@ -185,7 +189,10 @@ hjg_k_place_parts(HjgKPlace a)
 		list_units(a.units, (const hjg_u32 *) a.counts, sums);
 }
 
-/* Blocks of 1024 threads, a warp for a partition; at most 1024 coarse partitions, whose tiles each block counts for itself. */
+/*
+ * List tiles.  Blocks of 1024 threads, a warp for a partition; at most 1024 coarse partitions, whose tiles
+ * each block counts itself.
+ */
 extern "C" __global__ __launch_bounds__(HJG_K_LIST_THREADS) void
 hjg_k_list_tiles(HjgKTiles a)
 {

@@ -1,14 +1,13 @@
 /*
  * cuda_sum.cu
- *	  Checksums of what a round gives, before it leaves the device's memory.
+ *	  Checksums of a round's results, computed before they leave the device's memory.
  *
  *		hjg_k_sum_pairs			sums[0] += checksum of pairs (hjg_checksum.h)
  *		hjg_k_sum_columns		sums[1] += checksum of one side's columns beside pairs (hjg_check_payload())
  *
- * Read: 8 bytes a pair, nwords * 4 bytes a row; both were written just before, so that a chunk of a million pairs is in L2
- * mostly.  Written: 8 bytes a block.
- * Launch: blocks of HJG_K_SUM_THREADS, at most as many as fit the device at once.
- * The host checks: first_page + in_page + npairs fits 32 bits.
+ * Read: 8 bytes a pair, nwords * 4 bytes a row; both have just been written, so a million pairs are mostly
+ * in the L2 cache.  Written: 8 bytes a block.  Launch: blocks of HJG_K_SUM_THREADS, at most as many as fit
+ * the device at once.  The host checks: first_page + in_page + npairs fits 32 bits.
  */
 #include "hjg_cuda_kernel.h"
 

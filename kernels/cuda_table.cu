@@ -2,16 +2,17 @@
  * cuda_table.cu
  *	  Joins without partitions, for build sides whose table stays in the L2 cache.
  *
- * table	open addressing (hjg_table_steps.h). A slot is 8 bytes, row and mixed key (a tag of wider keys, which are
- *			then compared in the build side's column); four slots are a bucket, one 32-byte sector.
- *			An empty slot has the row HJG_NO_ROW: no key value is reserved.
- * direct	an array by key, where the keys of the build side are dense.
+ *		table	open addressing (hjg_table_steps.h).  A slot is 8 bytes: row and mixed key (wider keys: a tag, and the
+ *				key is then compared in the build side's column); four slots are a bucket, one 32-byte sector.  An empty
+ *				slot has the row HJG_NO_ROW: no key value is reserved.
+ *		direct	an array indexed by key, for dense keys of the build side
  *
- * Both take build sides without repeated keys: fill says so in flags (SEMI and ANTI joins do not
- * mind), as it does where keys that crowd together leave no room. A probe reads its key once (4 bytes) and one sector of the table; a pair is written with 8 bytes.
+ * Both need a build side without repeated keys (SEMI and ANTI joins do not); fill reports repeated keys in
+ * flags, and keys so clustered that they find no room.  A probe reads its key once (4 bytes) and one
+ * sector of the table; a pair is written with 8 bytes.
  *
- * Blocks of 256 threads, as many as fit.  On an H100, 2M build rows of 4-byte keys (27 MB of table): filling 0.107 ms,
- * 64M rows probed and summed up 0.75 ms (85 G gathers/s), written as pairs 1.0 ms.
+ * Blocks of 256 threads, as many as fit.  On an H100, 2M build rows of 4-byte keys (27 MB of table):
+ * filling 0.107 ms, 64M rows probed with a checksum 0.75 ms (85 G gathers/s), written as pairs 1.0 ms.
  */
 #include "hjg_cuda_table.h"
 
@@ -46,7 +47,7 @@ TABLE_PROBE_16(pairs, HJG_PAIRS)
 
 /* ---- direct ---- */
 
-/* Least and greatest key of the build side, as unsigned numbers. */
+/* Find the least and the greatest key of the build side, as unsigned numbers. */
 template <class Raw> HJG_FN void
 find_range(const HjgKDirect &a)
 {

@@ -1,10 +1,9 @@
 /*
  * hjg_csr_steps.h
- *	  The work of one thread in the kernels of cuda_csr.cu, as functions in the common
- *	  subset of CUDA and C, so that a device that is emulated on the host runs the
- *	  same code.
+ *	  The work of a thread in the kernels of cuda_csr.cu, as functions in the common subset of CUDA and
+ *	  C, so that a device emulated on the host runs the same code.
  *
- * width is a constant wherever these are called and vanishes by inlining.
+ * width is a constant in all calls and vanishes by inlining.
  */
 #ifndef HJG_CSR_STEPS_H
 #define HJG_CSR_STEPS_H
@@ -18,7 +17,7 @@
 #define HJG_STEP static inline __attribute__((always_inline))
 #endif
 
-/* A mixed key; low is 0 but for 16-byte keys. */
+/* A mixed key; low is 0 except for 16-byte keys. */
 typedef struct HjgCsrKey
 {
 	hjg_u64		high;
@@ -57,7 +56,7 @@ hjg_step_store(int width, void *keys, hjg_u64 i, HjgCsrKey key)
 	}
 }
 
-/* From the bytes of a key to its mix. */
+/* Mix a raw key. */
 HJG_STEP HjgCsrKey
 hjg_step_mix(int width, HjgCsrKey raw)
 {
@@ -94,7 +93,10 @@ hjg_step_digit(HjgCsrKey key, HjgCsrDigit digit)
 	return (hjg_u32) ((digit.word == 0 ? key.high : key.low) >> digit.shift) & ((1u << digit.nbits) - 1);
 }
 
-/* First tuple in [begin, end) of a sorted bucket that is not less than the key; with after, that is greater. */
+/*
+ * Find the first tuple in [begin, end) of a sorted bucket that is not less than the key, or with after,
+ * greater than the key.
+ */
 HJG_STEP hjg_u32
 hjg_step_bisect(int width, const HjgCsrTable *table, HjgCsrKey key, hjg_u32 begin, hjg_u32 end, int after)
 {
@@ -111,10 +113,7 @@ hjg_step_bisect(int width, const HjgCsrTable *table, HjgCsrKey key, hjg_u32 begi
 	return begin;
 }
 
-/*
- * Matches of a mixed key, and the index of the first; at most one is looked for
- * when any is set.
- */
+/* Count the matches of a mixed key and find the index of the first; with any, at most one is sought. */
 HJG_STEP hjg_u32
 hjg_step_find(int width, const HjgCsrTable *table, HjgCsrKey key, int any, hjg_u32 *first)
 {
@@ -143,7 +142,7 @@ hjg_step_find(int width, const HjgCsrTable *table, HjgCsrKey key, int any, hjg_u
 	return n;
 }
 
-/* Pairs that the mode emits for a row with n matches. */
+/* Count the pairs that the mode emits for a row with n matches. */
 HJG_STEP hjg_u32
 hjg_step_npairs(int mode, hjg_u32 n)
 {
@@ -160,7 +159,7 @@ hjg_step_npairs(int mode, hjg_u32 n)
 	}
 }
 
-/* Tuple of match k of those that begin with tuple first. */
+/* Find the tuple of match k, counted from tuple first. */
 HJG_STEP hjg_u32
 hjg_step_tuple(int width, const HjgCsrTable *table, hjg_u32 first, hjg_u32 k)
 {
@@ -177,14 +176,17 @@ hjg_step_tuple(int width, const HjgCsrTable *table, hjg_u32 first, hjg_u32 k)
 	return first;
 }
 
-/* Build row of match k of those that begin with tuple first. */
+/* Return the build row of match k, counted from tuple first. */
 HJG_STEP hjg_u32
 hjg_step_match(int width, const HjgCsrTable *table, hjg_u32 first, hjg_u32 k)
 {
 	return first == HJG_NO_ROW ? HJG_NO_ROW : table->rows[hjg_step_tuple(width, table, first, k)];
 }
 
-/* Count the matches of a row that are in the slice.  The row has n matches from tuple *first on; *first becomes the first in the slice. */
+/*
+ * Count a row's matches in the slice.  The row has n matches from tuple *first; *first becomes the first
+ * match in the slice.
+ */
 HJG_STEP hjg_u32
 hjg_step_slice(int width, const HjgCsrTable *table, HjgCsrSlice slice, hjg_u32 n, hjg_u32 *first)
 {
@@ -200,7 +202,7 @@ hjg_step_slice(int width, const HjgCsrTable *table, HjgCsrSlice slice, hjg_u32 n
 	return count;
 }
 
-/* The last of offsets[lo..hi] that is not above pair; offsets[lo] is not. */
+/* Find the last of offsets[lo..hi] that is not above pair, where offsets[lo] is not. */
 HJG_STEP hjg_u64
 hjg_step_row_of(const hjg_u64 *offsets, hjg_u64 lo, hjg_u64 hi, hjg_u64 pair)
 {
@@ -217,9 +219,8 @@ hjg_step_row_of(const hjg_u64 *offsets, hjg_u64 lo, hjg_u64 hi, hjg_u64 pair)
 }
 
 /*
- * Cut a window: offsets[i] pairs come before row i, offsets[nrows] are all.  skip pairs
- * of row 0 were emitted before (more than it has means all of them), room is what may be
- * written.
+ * Cut a window.  offsets[i] pairs precede row i, offsets[nrows] is their total.  skip pairs of row 0 were
+ * emitted before (more than it has means all of them); room is the number of pairs that may be written.
  */
 HJG_STEP HjgCsrCut
 hjg_step_cut(const hjg_u64 *offsets, hjg_u64 nrows, hjg_u64 skip, hjg_u64 room)

@@ -2,29 +2,29 @@
  * hjg_cuda_copartition.h
  *	  The join of co-partitions in shared memory.
  *
- * A unit of work is one chunk of build rows (what a table holds) and one of probe rows of the same
- * partition; persistent blocks take units by ticket, so that a partition that skew made large is
- * many units, and one that duplicates made large has several build chunks.
+ * A unit of work is a piece of build rows, as many as a table can hold, and a piece of probe rows of the
+ * same partition.  Persistent blocks take units by ticket, so a large partition of skewed keys is many
+ * units, and one with many duplicates has several build pieces.
  *
- * The table is the build chunk ordered by bucket (a counting sort: count, sum, fill), so duplicates
- * and collisions need no links and no key value is reserved:
+ * The table is the build piece ordered by bucket (a counting sort: count, sum, fill), so duplicates and
+ * collisions need no links and no key value is reserved:
  *
  *		first[bucket], first[bucket + 1]	16-bit positions
  *		row[position]						row number
- *		key[position]						mixed key, or of it what partition and bucket leave open
+ *		key[position]						mixed key, or its bits that partition and bucket do not determine
  *
- * Since the mix is a permutation, partition and bucket bits are bits of the key: with bits + bucket_bits
- * >= 24 one byte is left of a 4-byte key, four of them are compared at once, and 36 thousand build rows fit a
- * block (join_packed_4).  So 128M rows need one pass of 4096 partitions only.  The other kernels
- * (join_parts_W) keep the whole mixed key.
+ * The mix is a permutation, so partition and bucket bits are bits of the key.  With bits + bucket_bits >=
+ * 24 one byte of a 4-byte key is left, four of these bytes are compared at once, and 36 thousand build
+ * rows fit a block (join_packed_4).  So 128M rows need only one pass of 4096 partitions.  The other
+ * kernels (join_parts_W) keep the whole mixed key.
  *
- * Where probe rows have several matches, lanes are assigned to pairs, not to rows: positions are
- * staged 64 at a time.
+ * If probe rows have several matches, lanes are assigned to pairs, not to rows: positions are staged 64 at
+ * a time.
  *
  * Bytes a row, 4-byte keys: each side is read once from memory (8), the build side once more from the L2
- * cache; a pair is written with 8.  On an H100, 128M rows on each side, every probe row with one pair:
- * 1.8 ms with pairs written (floor 1.05), 1.28 summed up (floor 0.70); some 230 instructions a warp and
- * 32 rows of each side are what is left of it.
+ * cache; a pair is written with 8.  On an H100, 128M rows on each side, every probe row with one pair: 1.8
+ * ms with pairs written (floor 1.05), 1.28 with a checksum (floor 0.70); the excess is some 230
+ * instructions a warp for 32 rows of each side.
  */
 #ifndef HJG_CUDA_COPARTITION_H
 #define HJG_CUDA_COPARTITION_H
@@ -34,7 +34,7 @@
 #define STAGE 64				/* staged positions of a warp */
 #define NONE 0xFFFFu			/* position of "no build row" */
 
-/* The keys of a table, as a whole ... */
+/* Whole keys of a table. */
 template <int W, bool PACKED> struct TableKeys
 {
 	typedef HjgKey<W> Key;
@@ -44,7 +44,7 @@ template <int W, bool PACKED> struct TableKeys
 	__device__ TableKeys(void *base, hjg_u32) : key((Mixed *) base) {}
 	__device__ __forceinline__ void put(hjg_u32 i, Mixed k) const { key[i] = k; }
 
-	/* Number of matches among the positions [from, to); *hit becomes one of them. */
+	/* Count the matches among the positions [from, to); *hit becomes one of them. */
 	__device__ __forceinline__ hjg_u32
 	find(hjg_u32 from, hjg_u32 to, Mixed k, hjg_u32 *hit) const
 	{
@@ -61,7 +61,7 @@ template <int W, bool PACKED> struct TableKeys
 	__device__ __forceinline__ bool matches(hjg_u32 i, Mixed k) const { return Key::same(key[i], k); }
 };
 
-/* ... or the last byte or less, four to a word. */
+/* The last bits of keys, at most a byte each, four to a word. */
 template <> struct TableKeys<4, true>
 {
 	hjg_u8	   *key;
@@ -94,15 +94,17 @@ template <> struct TableKeys<4, true>
 	__device__ __forceinline__ bool matches(hjg_u32 i, hjg_u32 k) const { return key[i] == (k & mask); }
 };
 
-/* The key as it came in. */
+/* Recover the raw key. */
 HJG_FN hjg_u32 unmixed(hjg_u32 m) { return hjg_unmix32(hjg_hash_seed, m); }
 HJG_FN hjg_u64 unmixed(hjg_u64 m) { return hjg_unmix64(hjg_hash_seed, m); }
 HJG_FN ulonglong2 unmixed(ulonglong2 m) { return make_ulonglong2(hjg_unmix128(hjg_hash_seed, m.x, m.y), m.y); }
 
 /*
- * Dynamic shared memory, in this order: STAGE words a warp; row and key (PACKED: and 16 more bytes) of
- * build_limit positions; first, 2^BUCKET_BITS + 8 positions of 2 bytes.  build_limit is a multiple of
- * 16, and below 65,535.  join_packed_4: one block of 1024 threads a multiprocessor; others: two of 512.
+ * Join units.
+ *
+ * Dynamic shared memory, in this order: STAGE words a warp; rows and keys of build_limit positions
+ * (PACKED: and 16 more bytes); first, 2^BUCKET_BITS + 8 positions of 2 bytes.  build_limit is a multiple
+ * of 16, and below 65,535.  join_packed_4: one block of 1024 threads a multiprocessor; others: two of 512.
  */
 template <int W, class V, bool PACKED, int OUT, int THREADS, int BUCKET_BITS, int ITEMS> HJG_FN void
 join_parts(const HjgKJoin &a)
@@ -114,7 +116,7 @@ join_parts(const HjgKJoin &a)
 	typedef HjgKey<W> Key;
 	typedef typename Key::Mixed Mixed;
 	const int	BATCH = W == 4 ? 8 : 4;
-	const int	WORDS = (1 << BUCKET_BITS) / 2 / THREADS;	/* of two counters each, a thread */
+	const int	WORDS = (1 << BUCKET_BITS) / 2 / THREADS;	/* of two counters each, for a thread */
 	const hjg_u32 tid = threadIdx.x;
 	const hjg_u32 lane = hjg_lane();
 	const hjg_u32 warp = tid >> 5;
@@ -128,14 +130,14 @@ join_parts(const HjgKJoin &a)
 	V		   *table_row = PACKED ? (V *) wide : (V *) (wide + limit);
 	TableKeys<W, PACKED> table_key(PACKED ? (void *) (table_row + limit) : (void *) wide, 32 - bits - BUCKET_BITS);
 	hjg_u32    *count = (PACKED ? (hjg_u32 *) ((hjg_u8 *) (table_row + limit) + limit + 16) : (hjg_u32 *) (table_row + limit)) + 4;
-	hjg_u16    *end = (hjg_u16 *) count;	/* a bucket starts where the one before it ends; end[-1] = 0 */
+	hjg_u16    *end = (hjg_u16 *) count;	/* a bucket starts at the previous bucket's end; end[-1] = 0 */
 	HjgRows<W, V> build(a.build.keys, a.build.rows);
 	HjgRows<W, V> probe(a.probe.keys, a.probe.rows);
 	HjgTally	tally = {0, 0};
 
 	auto bucket = [&](Mixed k) { return (int) ((Key::top(k) << bits) >> (32 - BUCKET_BITS)); };
 
-	/* by warp 0 */
+	/* take a unit; called by warp 0 */
 	auto take = [&](hjg_u32 *u)
 	{
 		const hjg_u32 *unit_first = (const hjg_u32 *) a.units.unit_first;
@@ -144,7 +146,7 @@ join_parts(const HjgKJoin &a)
 		if (lane == 0)
 		{
 			t = atomicAdd((hjg_u32 *) a.ticket, 1u);
-			/* pairs beyond the capacity are void: stop where no more can be of use */
+			/* pairs beyond the capacity are void: stop if no further pair fits */
 			if (OUT != HJG_CHECKSUM && *(volatile hjg_u64 *) a.output.counters > a.output.capacity)
 				t = ~0u;
 		}
@@ -171,7 +173,7 @@ join_parts(const HjgKJoin &a)
 		}
 	};
 
-	/* count, sum, fill; two 16-bit counters a word */
+	/* build the table: count, sum, fill; two 16-bit counters a word */
 	auto build_table = [&](hjg_u32 from, hjg_u32 to)
 	{
 		for (hjg_u32 i = from + tid; i < to; i += BATCH * THREADS)
@@ -202,7 +204,7 @@ join_parts(const HjgKJoin &a)
 				word[w + 1] = q.y;
 				word[w + 2] = q.z;
 				word[w + 3] = q.w;
-				sum += q.x + q.y + q.z + q.w;	/* halves apart: no more than 65,535 in each */
+				sum += q.x + q.y + q.z + q.w;	/* the halves do not overflow: at most 65,535 in each */
 			}
 			sum = hjg_block_sum_before<THREADS>((sum & 0xFFFF) + (sum >> 16), sums);
 #pragma unroll
@@ -240,7 +242,7 @@ join_parts(const HjgKJoin &a)
 		}
 	};
 
-	/* rows of which some have several pairs; n: matches of each */
+	/* emit rows of which some have several pairs; n: matches of each */
 	auto emit_many = [&](const Mixed *k, const V *row, const hjg_u32 *n, hjg_u32 here)
 	{
 		hjg_u32		total = 0;
@@ -328,7 +330,10 @@ join_parts(const HjgKJoin &a)
 		if (warp == 0)
 			take(unit[current ^ 1]);
 
-		/* a group's warps stay together: they take room for their pairs together; all groups do so equally often */
+		/*
+		 * the warps of a group stay together, because they reserve room for their pairs together; all
+		 * groups reserve equally often
+		 */
 		for (hjg_u32 round = probe_from; round < probe_to; round += THREADS * ITEMS)
 		{
 			const hjg_u32 tile = round + tid / HJG_GROUP_THREADS * HJG_GROUP_THREADS * ITEMS;

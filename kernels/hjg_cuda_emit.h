@@ -1,11 +1,11 @@
 /*
  * hjg_cuda_emit.h
- *	  Writing of pairs by warps.
+ *	  Output of pairs by warps.
  *
- * A warp has looked up 32 rows an item.  Eight warps take room for all their pairs with one
- * atomic; each writes its own.  The L2 cache takes a part of a 32-byte sector several times slower than a whole
- * one, so when every row has its pair (the common case of a foreign key) items are rotated by shuffles until
- * each store but the first and the last covers whole lines.
+ * A warp has looked up 32 rows an item.  Eight warps reserve room for all their pairs with one atomic;
+ * each writes its own.  The L2 cache takes a part of a 32-byte sector several times slower than a whole
+ * one.  So if every row has its pair (the common case of a foreign key), shuffles rotate the items until
+ * each store except the first and the last covers whole lines.
  *
  * Pairs beyond the capacity are counted, not written.
  */
@@ -18,7 +18,7 @@ enum HjgOutputKind
 {
 	HJG_CHECKSUM,				/* counters only */
 	HJG_PAIRS,
-	HJG_COLUMNS					/* key, build row, probe row, as in the benchmarks of the literature */
+	HJG_COLUMNS					/* key, build row, probe row, as in published benchmarks */
 };
 
 /* A thread's sums for HJG_CHECKSUM. */
@@ -35,7 +35,7 @@ struct HjgTally
 	}
 };
 
-/* Write pair number at, which is below the capacity; key is not mixed. */
+/* Write pair number at, which is below the capacity; key is raw. */
 template <int OUT, class Raw, class V> HJG_FN void
 hjg_write_pair(const HjgKOutput &o, hjg_u64 at, Raw key, V build_row, V probe_row)
 {
@@ -50,8 +50,8 @@ hjg_write_pair(const HjgKOutput &o, hjg_u64 at, Raw key, V build_row, V probe_ro
 }
 
 /*
- * At most one pair for each row: item j of this lane has one when bit j of wanted is set.  All warps
- * of a group call it together.
+ * Emit at most one pair for each row: item j of this lane has one if bit j of wanted is set.  All warps of
+ * a group call it together.
  */
 template <int OUT, int ITEMS, int GROUPS, class Raw, class V> HJG_FN void
 hjg_emit(const HjgKOutput &o, HjgGroup (&groups)[GROUPS], HjgTally *tally, hjg_u32 wanted, const Raw *key,

@@ -1,10 +1,10 @@
 /*
  * hjg_cuda_kernel.h
- *	  Keys, rows, scans and reservation of output for all CUDA kernels.
+ *	  Keys, rows, prefix sums and reservation of output for all CUDA kernels.
  *
- * Room "kernels": CUDA C++ for nvcc, device code only, nothing that links.  Kernels are
- * called hjg_k_<verb>_<object>[_<key width>]; their arguments are in
- * layout/hjg_cuda_args.h.  No key value is reserved.  HJG_NO_ROW is no row number.
+ * Room "kernels": CUDA C++ for nvcc, device code only, without external symbols.  Kernels are called
+ * hjg_k_<verb>_<object>[_<key width>]; layout/hjg_cuda_args.h defines their arguments.  No key value is
+ * reserved.  HJG_NO_ROW is not a row number.
  */
 #ifndef HJG_CUDA_KERNEL_H
 #define HJG_CUDA_KERNEL_H
@@ -16,10 +16,7 @@
 #define HJG_FN static __device__ __forceinline__
 #define HJG_ALL_LANES 0xFFFFFFFFu
 
-/*
- * Keys by width: how they lie in memory, and as they are mixed.  top() is the word
- * whose leading bits number partitions and buckets.
- */
+/* Raw and mixed keys by width.  top() is the word whose leading bits number partitions and buckets. */
 template <int W> struct HjgKey;
 
 template <> struct HjgKey<4>
@@ -50,9 +47,9 @@ template <> struct HjgKey<16>
 };
 
 /*
- * Rows of a mixed key and a row number (V: hjg_u32; hjg_u64 where a benchmark carries wide
- * values), in global or shared memory.  Both of one size lie side by side, so that a row is one
- * access; else they are two columns.
+ * Rows of a mixed key and a row number (V: hjg_u32; hjg_u64 for wide values in benchmarks), in global or
+ * shared memory.  If both have the same size they lie side by side, so that a row is one access; otherwise
+ * they are two columns.
  */
 template <int W, class V> struct HjgRows
 {
@@ -62,7 +59,7 @@ template <int W, class V> struct HjgRows
 
 	static const int bytes = W + (int) sizeof(V);
 	__device__ HjgRows(hjg_u64 keys, hjg_u64 rows) : k((Mixed *) keys), v((V *) rows) {}
-	/* in shared memory, for so many rows (a multiple of 4) */
+	/* in shared memory, for nrows rows (a multiple of 4) */
 	__device__ HjgRows(void *base, hjg_u32 nrows) : k((Mixed *) base), v((V *) ((Mixed *) base + nrows)) {}
 	__device__ __forceinline__ void put(hjg_u32 i, Mixed key, V row) const { k[i] = key; v[i] = row; }
 	__device__ __forceinline__ void
@@ -71,7 +68,7 @@ template <int W, class V> struct HjgRows
 		*key = k[i];
 		*row = v[i];
 	}
-	/* for the last reader: the row is not kept in the cache */
+	/* for the last reader: the row does not stay in the cache */
 	__device__ __forceinline__ void
 	get_last(hjg_u32 i, Mixed *key, V *row) const
 	{
@@ -81,7 +78,7 @@ template <int W, class V> struct HjgRows
 	__device__ __forceinline__ Mixed key(hjg_u32 i) const { return k[i]; }
 };
 
-/* A key and a row number of type T each, as the two halves of a Row. */
+/* A key and a row number of type T each, the two halves of a Row. */
 template <class T, class Row> struct HjgSideBySide
 {
 	Row		   *r;
@@ -123,7 +120,7 @@ hjg_lane(void)
 	return threadIdx.x & 31;
 }
 
-/* Sum up x over lanes 0 to this one. */
+/* Sum x over the lanes from 0 to this one. */
 HJG_FN hjg_u32
 hjg_warp_sum_to(hjg_u32 x)
 {
@@ -139,9 +136,9 @@ hjg_warp_sum_to(hjg_u32 x)
 }
 
 /*
- * Sum over the threads before this one; all THREADS threads of the block call it.  sums is
- * hjg_u32[33] in shared memory, sums[32] becomes the total, valid until the next call.
- * Two barriers; what was written to shared memory before is visible after.
+ * Sum x over the threads before this one; all THREADS threads of the block call it.  sums is hjg_u32[33]
+ * in shared memory; sums[32] becomes the total, valid until the next call.  It has two barriers: earlier
+ * writes to shared memory are visible after it.
  */
 template <int THREADS> HJG_FN hjg_u32
 hjg_block_sum_before(hjg_u32 x, hjg_u32 *sums)
@@ -166,7 +163,10 @@ hjg_block_sum_before(hjg_u32 x, hjg_u32 *sums)
 	return to - x + sums[warp];
 }
 
-/* Find the largest i < n with ascending[i] <= x, where ascending[0] <= x.  The whole warp calls it and divides by 32 in each step. */
+/*
+ * Find the largest i < n with ascending[i] <= x, where ascending[0] <= x.  The whole warp calls it; each
+ * step divides the range by 32.
+ */
 HJG_FN hjg_u32
 hjg_warp_find(const hjg_u32 *ascending, hjg_u32 n, hjg_u32 x)
 {
@@ -185,7 +185,7 @@ hjg_warp_find(const hjg_u32 *ascending, hjg_u32 n, hjg_u32 x)
 	return low;
 }
 
-/* Reserve n places of an output for the warp; all lanes get the first of them. */
+/* Reserve n places of an output for the warp; all lanes receive the first place. */
 HJG_FN hjg_u64
 hjg_warp_reserve(hjg_u64 *counter, hjg_u32 n)
 {
@@ -197,13 +197,14 @@ hjg_warp_reserve(hjg_u64 *counter, hjg_u32 n)
 }
 
 /*
- * Eight warps that take room in an output together: the counter is one address, and an H100 does
- * 0.6 atomics on one address a nanosecond, too few for one from each warp and tile.
+ * A group of eight warps that reserve output together: the counter is one address, and an H100 does 0.6
+ * atomics on one address a nanosecond, too few for one by each warp and tile.
  *
- * Groups of one block meet at named barriers, and each of them equally often between two barriers of the whole block.  Where
- * they did not, compute-sanitizer's racecheck reported races in hjg_block_sum_before() (up to 43,000 a run) between accesses that
- * the machine code separates by a BAR.SYNC 0 of all threads.  The rule costs no time.  Tried instead: barriers of the whole
- * block, with which a join of 128M x 128M rows takes 4 to 6 % longer; barriers in shared memory, of which synccheck can follow too few.
+ * Groups of a block meet at named barriers, each group equally often between two barriers of the whole
+ * block.  Otherwise compute-sanitizer's racecheck reported races in hjg_block_sum_before() (up to 43,000 a
+ * run) between accesses that the machine code separates by a BAR.SYNC 0 of all threads.  The rule costs no
+ * time.  Alternatives: barriers of the whole block make a join of 128M x 128M rows 4 to 6 % slower; of
+ * barriers in shared memory synccheck can track too few.
  */
 #define HJG_GROUP_THREADS 256
 
@@ -223,8 +224,8 @@ hjg_group_barrier(void)
 }
 
 /*
- * The first of n places for this warp; all warps of the group call it together.  groups lies in
- * shared memory, one for each group of the block.
+ * Reserve n places for this warp and return the first; all warps of the group call it together.  groups
+ * lies in shared memory, one entry for each group of the block.
  */
 template <int GROUPS> HJG_FN hjg_u64
 hjg_group_reserve(HjgGroup (&groups)[GROUPS], hjg_u64 *counter, hjg_u32 n)
@@ -249,7 +250,7 @@ hjg_group_reserve(HjgGroup (&groups)[GROUPS], hjg_u64 *counter, hjg_u32 n)
 	return group->first + before;
 }
 
-/* Called in place of a reservation by a group that has nothing to reserve, so that it meets as often as the others. */
+/* Meet the barriers of a reservation without reserving, so that this group meets as often as the others. */
 template <int GROUPS> HJG_FN void
 hjg_group_skip(void)
 {

@@ -1,6 +1,6 @@
 /*
  * hjg_cuda_packed.h
- *	  The table of cuda_packed.cu: where a key belongs, and its probe.
+ *	  The table of cuda_packed.cu: the places of a key, and the probe.
  */
 #ifndef HJG_CUDA_PACKED_H
 #define HJG_CUDA_PACKED_H
@@ -13,11 +13,11 @@
 #define SPARE_SLOTS 4
 #define NO_ENTRY (~0ull)
 
-/* Where a mixed key belongs. */
+/* The places of mixed keys. */
 struct Places
 {
 	hjg_u32		nregions;
-	hjg_u32		nsectors;		/* all homes */
+	hjg_u32		nsectors;		/* homes of all regions */
 	hjg_u32		region_sectors;
 	hjg_u32		spare_sectors;
 	hjg_u32		reach;
@@ -27,14 +27,14 @@ struct Places
 		: nregions(a.nregions), nsectors(a.nregions * a.region_sectors), region_sectors(a.region_sectors),
 		  spare_sectors(a.spare_sectors), reach(a.reach), row_bits(a.row_bits) {}
 	__device__ __forceinline__ hjg_u32 region(hjg_u32 m) const { return __umulhi(m, nregions); }
-	/* among all homes; homes of a region are adjacent, since nsectors is a multiple of nregions */
+	/* among all homes; the homes of a region are adjacent, since nsectors is a multiple of nregions */
 	__device__ __forceinline__ hjg_u32 home(hjg_u32 m) const { return __umulhi(m, nsectors); }
 	__device__ __forceinline__ hjg_u32 tag(hjg_u32 m) const { return __umulhi(m * nsectors, reach); }
-	/* of the spare sectors of its region, the first to look at */
+	/* first spare sector of the key's region to search */
 	__device__ __forceinline__ hjg_u32 spare(hjg_u32 m) const { return __umulhi(m * 0x9E3779B1u, spare_sectors); }
 	__device__ __forceinline__ hjg_u32 after(hjg_u32 s) const { return s + 1 == spare_sectors ? 0 : s + 1; }
 
-	/* The row of the tag, or HJG_NO_ROW. */
+	/* Return the row with the tag, or HJG_NO_ROW. */
 	__device__ __forceinline__ hjg_u32
 	look(const uint4 &low, const uint4 &high, hjg_u32 tag) const
 	{
@@ -56,11 +56,12 @@ struct Places
 struct PackedFinder
 {
 	typedef hjg_u32 Raw;
-	static const int AT_ONCE = 2;	/* sectors that a lane reads at a time; with more, occupancy falls by more than latency gains */
+	static const int AT_ONCE = 2;	/* sectors that a lane reads at a time; with more, lower occupancy
+									 * costs more than lower latency gains */
 	const uint4 *halves;		/* of sectors */
 	Places		places;
 
-	/* Find a key that is not in its home, which was full. */
+	/* Find a key whose home is full and does not contain it. */
 	__device__ __forceinline__ hjg_u32
 	find_spare(hjg_u32 m) const
 	{
@@ -73,7 +74,7 @@ struct PackedFinder
 			const uint4 low = __ldg(&spare[2 * s]);
 			const uint4 high = __ldg(&spare[2 * s + 1]);
 
-			/* of an empty entry the row is HJG_NO_ROW */
+			/* the row of an empty entry is HJG_NO_ROW */
 			found = low.y == m ? low.x : low.w == m ? low.z : high.y == m ? high.x : high.w == m ? high.z : HJG_NO_ROW;
 			if (found != HJG_NO_ROW || high.z == HJG_NO_ROW)
 				return found;
@@ -110,7 +111,7 @@ struct PackedFinder
 					searching |= 1u << j;
 			}
 		}
-		/* few keys are left: each lane searches one of its own at a time */
+		/* few keys are left: each lane searches one of its keys at a time */
 		for (searching &= here; searching != 0; searching &= searching - 1)
 		{
 			const int	which = __ffs(searching) - 1;
@@ -138,7 +139,7 @@ probe_packed(const HjgKPacked &a)
 			*(hjg_u64 *) a.output.counters = ~0ull;
 		return;
 	}
-	/* sums need the registers in which keys would be read ahead */
+	/* a checksum needs the registers for reading ahead */
 	hjg_probe_rows<OUT, 8, OUT != HJG_CHECKSUM>(a.probe, a.output, a.mode, finder);
 }
 

@@ -1,14 +1,14 @@
 /*
  * hjg_cuda_probe.h
- *	  The probe loop of joins without partitions; how a row is found is the finder's.
+ *	  The probe loop of joins without partitions; a finder looks up rows.
  *
- * A finder is a small struct, passed by value, with the type Raw of a key as it lies in memory and
+ * A finder is a small struct, passed by value, with the type Raw of raw keys and
  *
  *		template <int ITEMS> void find(const Raw *key, hjg_u32 here, hjg_u32 *found) const
  *
- * which all lanes of a warp call together. Bit j of here: the lane has an item j. found[j] becomes a build
- * row of that key, or HJG_NO_ROW.  All items take a step of their search at the same time, so latency is paid once a
- * step, not once a row.
+ * which all lanes of a warp call together.  Bit j of here: the lane has an item j.  found[j] becomes a
+ * build row with that key, or HJG_NO_ROW.  All items take each step of their searches together, so each
+ * step, not each row, waits for memory once.
  */
 #ifndef HJG_CUDA_PROBE_H
 #define HJG_CUDA_PROBE_H
@@ -18,8 +18,8 @@
 #define HJG_PROBE_THREADS HJG_GROUP_THREADS
 
 /*
- * One grid of blocks of HJG_PROBE_THREADS over all probe rows; each row has at most one pair.  With AHEAD the
- * keys of a tile are on their way while those of the one before are looked up, which takes registers.
+ * Probe all rows with one grid of blocks of HJG_PROBE_THREADS; each row has at most one pair.  With AHEAD
+ * the keys of the next tile are read while those of this tile are looked up, which needs registers.
  */
 template <int OUT, int ITEMS, bool AHEAD, class Finder> HJG_FN void
 hjg_probe_rows(const HjgKSide &probe, const HjgKOutput &output, hjg_u32 mode, const Finder finder)

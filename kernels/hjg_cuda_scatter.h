@@ -8,9 +8,9 @@
 #include "hjg_cuda_kernel.h"
 
 /*
- * Blocks of 512 threads, two a multiprocessor, each taking every gridDim.x-th tile of
- * 512 * ITEMS rows; dynamic shared memory: the tile's rows and 6 << bits bytes.  The next
- * tile's rows are loaded while this one is written.
+ * Scatter rows.  Blocks of 512 threads, two a multiprocessor; each takes every gridDim.x-th tile of 512 *
+ * ITEMS rows.  Dynamic shared memory: the tile's rows and 6 << bits bytes.  The next tile's rows are read
+ * while this tile is written.
  */
 template <int W, class V, int ITEMS, bool AGAIN> HJG_FN void
 scatter(const HjgKScatter &a)
@@ -26,9 +26,9 @@ scatter(const HjgKScatter &a)
 	HjgRows<W, V> in(a.in.keys, a.in.rows);
 	HjgRows<W, V> out(a.out.keys, a.out.rows);
 	HjgRows<W, V> tile((void *) shared, TILE);
-	/* counts, then where the run goes less where it lies */
+	/* counts, then the run's target minus its place in the tile */
 	hjg_u32    *place = shared + (hjg_u32) HjgRows<W, V>::bytes / 4 * TILE;
-	hjg_u16    *run = (hjg_u16 *) (place + nparts);	/* where the run lies in the tile */
+	hjg_u16    *run = (hjg_u16 *) (place + nparts);	/* the run's place in the tile */
 	const typename Key::Raw *keys = (const typename Key::Raw *) a.side.keys;
 	const V    *rows = (const V *) a.side.rows;
 	const hjg_u32 ntiles = AGAIN ? *(const hjg_u32 *) a.ntiles : (a.side.nrows + TILE - 1) / TILE;

@@ -1,6 +1,6 @@
 /*
  * hjg_cuda_table.h
- *	  Probes of the tables of cuda_table.cu.
+ *	  The probes of the tables of cuda_table.cu.
  */
 #ifndef HJG_CUDA_TABLE_H
 #define HJG_CUDA_TABLE_H

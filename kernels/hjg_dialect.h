@@ -1,7 +1,7 @@
 /*
  * hjg_dialect.h
- *	  Macros by which one text is C99 on the host and OpenCL C on a device: the address
- *	  space of the data, inlining, and 32-bit atomics.
+ *	  Macros with which the same text is C99 on the host and OpenCL C on a device: the data's address
+ *	  space, inlining, and 32-bit atomics.
  */
 #ifndef HJG_DIALECT_H
 #define HJG_DIALECT_H
@@ -15,7 +15,7 @@
 #define hjg_step_or(p, v) atomic_or((volatile __global hjg_u32 *) (p), v)
 #define hjg_step_swap(p, v) atomic_xchg((volatile __global hjg_u32 *) (p), v)
 #define hjg_step_cas(p, old, v) atomic_cmpxchg((volatile __global hjg_u32 *) (p), old, v)
-/* past a cache of a compute unit's own, which may have the line from before another unit wrote it */
+/* bypasses a compute unit's own cache, which may have the line from before another unit's write */
 #define hjg_step_load(p) (*(volatile __global const hjg_u32 *) (p))
 #define hjg_step_load64(p) (*(volatile __global const hjg_u64 *) (p))
 #define hjg_step_publish() mem_fence(CLK_GLOBAL_MEM_FENCE)

@@ -1,22 +1,20 @@
 /*
  * hjg_steps.cl
- *	  The steps of hjg_steps.h and the unpacking of hjg_unpack.h as OpenCL C kernels, for
- *	  keys of HJG_KEY_WIDTH bytes.
+ *	  The steps of hjg_steps.h and the unpacking of hjg_unpack.h as OpenCL C kernels, for keys of
+ *	  HJG_KEY_WIDTH bytes.
  *
- * Contract.  A launch covers rows [begin, end) with any number of work groups of
- * HJG_GROUP items; each group takes a contiguous share of the rows, so that what it
- * allocates lies together and its allocator block outlives tiles.  Group g uses
- * the allocator state of worker first_worker + g, so launches over one table
- * run one after the other on a device.  table, work and user are host memory that
- * the device reads and writes in place; CPU threads may work on other rows at the
- * same time.  The host checks all offsets and that the arrays have end rows.
- * Bytes a row and what is read and written stand at each step.
+ * Contract.  A launch covers rows [begin, end) with any number of work groups of HJG_GROUP items.  Each
+ * group takes a contiguous share of the rows, so that its allocations lie together and its allocator block
+ * spans tiles.  Group g uses the allocator state of worker first_worker + g, so a device executes launches
+ * on one table one after another.  The device reads and writes table, work and user in place in host
+ * memory; CPU threads may work on other rows at the same time.  The host checks all offsets and that the
+ * arrays have end rows.
  *
- * Each step is a function of the group's number among those that do it, so that two
- * tasks can share a launch: hjg_k_merged gives its first groups to unpacking, the others to
- * a step (He, Zhang and He, section 3.2.3, algorithm 1).
+ * Each step is a function of the group's number among the groups that execute it, so that two tasks can
+ * share a launch: the first groups of hjg_k_merged unpack, the others execute a step (He, Zhang and He,
+ * section 3.2.3, algorithm 1).
  *
- * Text of the headers comes before this one.
+ * The text of the headers precedes this file's.
  */
 #define HJG_GROUP 64
 #define HJG_KERNEL __kernel __attribute__((reqd_work_group_size(HJG_GROUP, 1, 1)))
@@ -33,7 +31,7 @@ typedef struct HjgShared
 	uint		good;
 } HjgShared;
 
-/* A step by the group numbered group of ngroups. */
+/* Parameters of a step executed by group number group of ngroups. */
 #define HJG_STEP_PARAMETERS \
 	__global uchar *table, __global uchar *work, __global uchar *user, const HjgStepArgs *args, uint begin, uint end, \
 	uint group, uint ngroups, __local HjgShared *shared
@@ -98,9 +96,8 @@ hjg_run_p4(HJG_STEP_PARAMETERS)
 }
 
 /*
- * Room for wanted nodes of the group: the first ones from what is left of its
- * block, the others from a new one.  Item 0 alone; node number n of the request is
- * grant[0] + n below grant[1], and grant[2] + n from there on.
+ * Allocate wanted nodes for the group: the first ones from the rest of its block, the others from a new
+ * block.  Only item 0 calls it.  Node n of the request is grant[0] + n if n < grant[1], else grant[2] + n.
  */
 static void
 hjg_group_take(__global uint *global_next, __local HjgShared *shared, uint wanted, uint block_nodes)
@@ -118,14 +115,14 @@ hjg_group_take(__global uint *global_next, __local HjgShared *shared, uint wante
 		return;
 	}
 	wanted -= left;
-	/* block_nodes is a multiple of the group's size or more */
+	/* block_nodes is at least the group's size */
 	block[0] = atomic_add(global_next, block_nodes);
 	block[1] = block[0] + block_nodes;
 	grant[2] = block[0] - left;
 	block[0] += wanted;
 }
 
-/* b3 of a tile at a time: search, allocate together, create and, unless that comes later, link. */
+/* Execute b3 tile by tile: search, allocate together, create and, unless a later launch links, link. */
 static void
 hjg_run_b3(HJG_STEP_PARAMETERS)
 {
@@ -226,9 +223,10 @@ hjg_run_b4(HJG_STEP_PARAMETERS)
 }
 
 /*
- * Blocks [unpack_begin, unpack_end) of a packed batch, whose head the host has checked: one by a group at a
- * time, an item a lane (HJG_PACK_BLOCK_ROWS / HJG_PACK_LANE_ROWS are as many as the group has items).  Reads the packed
- * bytes twice, once for the checksum; writes the keys.  A block that fails its check raises HJG_STEP_DAMAGED.
+ * Unpack blocks [unpack_begin, unpack_end) of a packed batch whose head the host has checked: a group
+ * unpacks a block at a time, an item a lane (a block has as many lanes, HJG_PACK_BLOCK_ROWS /
+ * HJG_PACK_LANE_ROWS, as the group has items).  Reads the packed bytes twice, once for the checksum;
+ * writes the keys.  A block that fails its check raises HJG_STEP_DAMAGED.
  */
 static void
 hjg_run_unpack(__global uchar *table, __global uchar *work, __global const uchar *packed, const HjgStepArgs *args,
@@ -296,7 +294,7 @@ HJG_ALONE(p2)
 HJG_ALONE(p3)
 HJG_ALONE(p4)
 
-/* The first args.unpack_workers groups unpack, the others do step number step (HjgStep). */
+/* Unpack with the first args.unpack_workers groups; execute step number step (HjgStep) with the others. */
 HJG_KERNEL void
 hjg_k_merged(HJG_ARGUMENTS, __global const uchar *packed, uint step)
 {
@@ -329,8 +327,8 @@ hjg_k_merged(HJG_ARGUMENTS, __global const uchar *packed, uint step)
 }
 
 /*
- * Does the device share memory with the host?  Word 0 is counted up by every item
- * while the host counts up too; words 1.. get their index.
+ * Test whether the device shares memory with the host: every item increments word 0 while the host does so
+ * too; item i adds i to word i + 1.
  */
 HJG_KERNEL void
 hjg_k_share(__global uint *words, uint n)

@@ -1,34 +1,31 @@
 /*
  * hjg_steps.h
- *	  The steps of the coupled engine's joins, one row at a time: the common
- *	  subset of C99 and OpenCL C.
+ *	  The steps of the coupled engine's joins, one row at a time: the common subset of C99 and OpenCL C.
  *
- * Steps b1-b4, p1-p4 and n1-n3 of He, Lu and He, "Revisiting Co-Processing for
- * Hash Joins on the Coupled CPU-GPU Architecture", section 3.1.  They
- * are compiled twice: into loops of CPU threads (src/coupled/coupled_steps.c) and into
- * the kernels of an OpenCL device (hjg_steps.cl).  Both may run on different rows
- * of one step at the same time, over the same memory.
+ * Steps b1-b4, p1-p4 and n1-n3 of He, Lu and He, "Revisiting Co-Processing for Hash Joins on the Coupled
+ * CPU-GPU Architecture", section 3.1.  They are compiled twice: into loops of CPU threads
+ * (src/coupled/coupled_steps.c) and into the kernels of an OpenCL device (hjg_steps.cl).  Both may execute
+ * a step on different rows at the same time, in the same memory.
  *
- * Memory.  Two regions, addressed by offsets (HjgStepArgs) from their starts, since the
- * two sides need not see them at one address:
+ * Memory.  Two regions, addressed by offsets (HjgStepArgs) from their starts, since host and device may
+ * map them at different addresses:
  *		table	bucket headers, key nodes, rid nodes, allocator; lives as long as the join
- *		work	one array an attribute, indexed by row: mixed key, row number, bucket
- *				or partition number, node, count, offset; of the rows at hand
- * and a third one that belongs to the caller: keys, or a page of result pairs.
+ *		work	an array for each attribute of the current rows: mixed key, row number, bucket
+ *				or partition number, node, count, offset
+ * The caller owns a third region: keys, or a page of result pairs.
  *
- * Hash table.  A bucket header has the number of tuples in the bucket and the head
- * of its key list; a key list has one node for each different key; a key node has
- * the head of its rid list and its length; a rid node has a build row number.
- * References are index + 1, 0 ends a list, so nothing is encoded as a key.  Keys
- * are stored mixed (hjg_hash.h): a bijection, so equal mixes are equal keys.
+ * Hash table.  A bucket header contains the bucket's number of tuples and the head of its key list; a key
+ * list has a node for each distinct key; a key node contains the head and the length of its rid list; a
+ * rid node contains a build row number.  References are index + 1, 0 ends a list, so no key value is
+ * reserved.  Keys are stored mixed (hjg_hash.h): a bijection, so equal mixes are equal keys.
  *
- * Atomics.  Words that several workers change are changed by 32-bit atomics
- * only.  Key lists grow at their ends: a reference in one goes from 0 to its only other value, by a compare-and-swap,
- * so whoever reads an old value reads 0, tries to swap and learns the new one.  A key node is complete
- * before it is linked.  Between processors that share their memory a fence sees to that.  OpenCL 1.2 promises no order between
- * work groups of one launch (and a group's cache may keep a line from before another group's write), so
- * on a device with memory of its own nodes are linked by a later launch than the one that created them, and nothing is
- * waited for within one.
+ * Atomics.  Words that several workers change are changed only by 32-bit atomics.  Key lists grow at their
+ * ends: a reference changes once, from 0 to its final value, by a compare-and-swap; a worker that reads an
+ * old value reads 0, tries to swap and obtains the new value.  A key node is complete before it is linked.
+ * Between processors with shared memory a fence guarantees that.  OpenCL 1.2 promises no order between
+ * work groups of a launch (and a group's cache may have a line from before another group's write), so on a
+ * device with its own memory a later launch links the nodes that a launch created, and no group waits for
+ * another.
  */
 #ifndef HJG_STEPS_H
 #define HJG_STEPS_H
@@ -38,12 +35,12 @@
 #include "layout/hjg_layout.h"
 
 /*
- * A key list that is longer than this means that the keys were chosen to collide:
- * the engine then gives the join to the cpu engine, whose buckets do not degrade.
+ * A longer key list means that the keys were chosen to collide: the engine gives the join to the cpu
+ * engine, whose buckets do not degrade.
  */
 #define HJG_STEP_MAX_LIST 256
 
-/* Allocator.flags */
+/* HjgStepAllocator.flags. */
 #define HJG_STEP_LONG_LIST 1u
 #define HJG_STEP_NO_ROOM 2u
 #define HJG_STEP_DAMAGED 4u		/* a packed block failed its check */
@@ -51,14 +48,14 @@
 typedef struct HjgStepHeader
 {
 	hjg_u32		ntuples;
-	hjg_u32		keys;			/* reference of the first key node */
+	hjg_u32		keys;			/* reference to the first key node */
 } HjgStepHeader;
 
-/* A key node; a key of 8 or 16 bytes follows, one of 4 bytes is in key4. */
+/* A key node; a key of 8 or 16 bytes follows it, a key of 4 bytes is in key4. */
 typedef struct HjgStepKeyNode
 {
 	hjg_u32		next;			/* reference */
-	hjg_u32		rids;			/* reference of the first rid node */
+	hjg_u32		rids;			/* reference to the first rid node */
 	hjg_u32		nrids;
 	hjg_u32		key4;
 } HjgStepKeyNode;
@@ -70,13 +67,13 @@ typedef struct HjgStepRidNode
 } HjgStepRidNode;
 
 /*
- * Nodes are handed out from the pre-allocated arrays: blocks of block_nodes by
- * one global pointer for each array, and nodes out of the worker's block by a
- * local one (section 3.3).  block_nodes <= 1: every node by the global pointer.
+ * The allocator of nodes in the preallocated arrays: a global pointer for each array hands out blocks of
+ * block_nodes, and a worker's local pointer the nodes of its block (section 3.3).  block_nodes <= 1: the
+ * global pointer hands out every node.
  */
 typedef struct HjgStepAllocator
 {
-	hjg_u32		next_key;		/* global pointers: nodes handed out */
+	hjg_u32		next_key;		/* global pointers: number of nodes handed out */
 	hjg_u32		next_rid;
 	hjg_u32		flags;
 	hjg_u32		pad;
@@ -92,7 +89,8 @@ typedef struct HjgStepBlocks
 } HjgStepBlocks;
 
 /*
- * One struct, because a launch takes it as one argument; each step reads its own part.  All offsets are in bytes.
+ * One struct, because a launch takes it as one argument; each step reads only its part.  All offsets are
+ * in bytes.
  */
 typedef struct HjgStepArgs
 {
@@ -100,7 +98,7 @@ typedef struct HjgStepArgs
 	/* in table */
 	hjg_u64		allocator_off;
 	hjg_u64		blocks_off;		/* HjgStepBlocks, one a worker */
-	hjg_u64		headers_off[2]; /* shared table: both the same */
+	hjg_u64		headers_off[2]; /* both equal if the table is shared */
 	hjg_u64		key_nodes_off;
 	hjg_u64		rid_nodes_off;
 	/* in work */
@@ -110,37 +108,43 @@ typedef struct HjgStepArgs
 	hjg_u64		nodes_off;		/* n2: position in the partition; p2: list; b3, p3: key node */
 	hjg_u64		counts_off;		/* b3: node to be linked later; p2: tuples of the bucket; p3: pairs */
 	hjg_u64		offsets_off;	/* p4: index of the first pair */
-	hjg_u64		order_off;		/* p3, p4: which row comes when; 0: in order */
-	hjg_u64		parts_off;		/* n2, n3: partition headers, one for each stripe */
+	hjg_u64		order_off;		/* p3, p4: order of the rows; 0: as they are */
+	hjg_u64		parts_off;		/* n2, n3: partition headers of each stripe */
 	hjg_u64		dst_mixed_off;	/* n3 */
 	hjg_u64		dst_rows_off;
-	hjg_u64		unpack_off;		/* where the keys of block unpack_first go */
-	hjg_u64		unpack_scratch_off; /* HJG_UNPACK_SCRATCH_BYTES for each worker that unpacks */
+	hjg_u64		unpack_off;		/* destination of the keys of block unpack_first */
+	hjg_u64		unpack_scratch_off; /* HJG_UNPACK_SCRATCH_BYTES for each unpacking worker */
 	/* in the caller's memory */
 	hjg_u64		keys_off;		/* HASH: the first key */
 	/* numbers */
 	hjg_u32		bits;			/* of bucket or partition numbers */
-	hjg_u32		skip_bits;		/* of mixed keys, before those: all rows at hand share them */
+	hjg_u32		skip_bits;		/* leading bits of mixed keys to skip: all current rows share them */
 	hjg_u32		first_index;	/* b1, p1, n1: index of the first key in the arrays */
-	hjg_u32		first_row;		/* its row number */
-	hjg_u32		split_row;		/* rows from here on go to the second table */
+	hjg_u32		first_row;		/* row number of the first key */
+	hjg_u32		split_row;		/* rows from this one on use the second table */
 	hjg_u32		mode;			/* HjgMatchMode */
 	hjg_u32		block_nodes;
-	hjg_u32		max_keys;		/* nodes that there are */
+	hjg_u32		max_keys;		/* number of nodes */
 	hjg_u32		max_rids;
 	hjg_u32		first_worker;
 	hjg_u32		page_first;		/* p4: index of the page's first pair */
 	hjg_u32		page_pairs;
-	hjg_u32		stripe_row;		/* n2, n3: rows of the series before the first one */
-	/* blocks that the first unpack_workers of the launch unpack at the same time: device fission by merged kernels */
+	hjg_u32		stripe_row;		/* n2, n3: rows of the series before the first row */
+	/*
+	 * blocks that the first unpack_workers of the launch unpack meanwhile: device fission by merged
+	 * kernels
+	 */
 	hjg_u32		unpack_first;
 	hjg_u32		unpack_begin;
 	hjg_u32		unpack_end;
 	hjg_u32		unpack_workers;
-	hjg_u32		links_later;	/* b3 notes the nodes that it creates in counts, for a launch of its own that links them */
+	hjg_u32		links_later;	/* b3 notes its new nodes in counts, and a later launch links them */
 } HjgStepArgs;
 
-/* Rows of a stripe are contiguous, so that threads seldom use one counter at a time.  With fewer partitions there are more stripes. */
+/*
+ * The rows of a stripe are contiguous, so that threads seldom share a counter.  With fewer partitions
+ * there are more stripes.
+ */
 #define HJG_STEP_STRIPE_SHIFT 12
 
 HJG_STEP_FN hjg_u32
@@ -149,14 +153,14 @@ hjg_step_stripes(hjg_u32 bits)
 	return bits <= 8 ? 32 : 8;
 }
 
-/* Counters of a stripe are contiguous and share no line of 128 bytes with those of others. */
+/* Count the counters of a stripe: they are contiguous and share no 128-byte line with other stripes. */
 HJG_STEP_FN hjg_u32
 hjg_step_stripe_counters(hjg_u32 bits)
 {
 	return bits < 5 ? 32 : (hjg_u32) 1 << bits;
 }
 
-/* Counters of all stripes. */
+/* Count the counters of all stripes. */
 HJG_STEP_FN hjg_u32
 hjg_step_part_counters(hjg_u32 bits)
 {
@@ -190,7 +194,7 @@ hjg_step_header(HJG_GLOBAL hjg_u8 *table, const HjgStepArgs *args, hjg_u32 bucke
 	return (HJG_GLOBAL HjgStepHeader *) (table + args->headers_off[row >= args->split_row]) + bucket;
 }
 
-/* The bucket or partition number of a mixed key: bits of it, of the first 1 to 31. */
+/* Compute the bucket or partition number of a mixed key, from some of its first 1 to 31 bits. */
 HJG_STEP_FN hjg_u32
 hjg_step_number_of(int width, const HjgStepArgs *args, hjg_u64 high)
 {
@@ -213,7 +217,10 @@ hjg_step_low(HJG_GLOBAL const hjg_u8 *mixed, hjg_u32 i)
 	return ((HJG_GLOBAL const hjg_u64 *) mixed)[2 * (hjg_u64) i + 1];
 }
 
-/* Store the results of b1, p1 and n1 for a row: mixed key (low: of 16 bytes), row number, bucket or partition number. */
+/*
+ * Store the results of b1, p1 and n1 for a row: mixed key (low: of 16 bytes), row number, bucket or
+ * partition number.
+ */
 HJG_STEP_FN void
 hjg_step_put(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 at, hjg_u32 row, hjg_u64 high, hjg_u64 low)
 {
@@ -232,7 +239,7 @@ hjg_step_put(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u3
 	hjg_step_words(work, args->buckets_off)[at] = hjg_step_number_of(width, args, high);
 }
 
-/* b1, p1, n1 on keys of the caller.  i counts from the first key; reads and writes 2 * width + 8 bytes. */
+/* b1, p1, n1: hash the caller's key i, counted from the first key; reads and writes 2 * width + 8 bytes. */
 HJG_STEP_FN void
 hjg_step_hash(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, HJG_GLOBAL const hjg_u8 *keys,
 			  hjg_u32 i)
@@ -253,7 +260,7 @@ hjg_step_hash(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, HJG_G
 	hjg_step_put(width, work, args, args->first_index + i, args->first_row + i, high, low);
 }
 
-/* b1, p1, n1 on rows that are partitioned already: the number alone. */
+/* b1, p1, n1 on partitioned rows: compute only the number. */
 HJG_STEP_FN void
 hjg_step_number(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
 {
@@ -261,7 +268,7 @@ hjg_step_number(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg
 		hjg_step_number_of(width, args, hjg_step_high(width, work + args->mixed_off, i));
 }
 
-/* n2: visit the partition header; the row's position in its partition and stripe. */
+/* n2: visit the partition header; note the row's position in its partition and stripe. */
 HJG_STEP_FN void
 hjg_step_n2(HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
 {
@@ -272,7 +279,7 @@ hjg_step_n2(HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
 					 hjg_step_part_index(args->bits, partition, args->stripe_row + i), 1u);
 }
 
-/* n3: insert <key, rid> into the partition; the headers hold starts by now. */
+/* n3: insert <key, rid> into the partition; the headers now contain starts. */
 HJG_STEP_FN void
 hjg_step_n3(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
 {
@@ -317,8 +324,8 @@ hjg_step_raise(HJG_GLOBAL hjg_u8 *table, const HjgStepArgs *args, hjg_u32 flag)
 }
 
 /*
- * b3, first part: visit the key list.  True when the key has a node, which is noted, or the list is too long; otherwise
- * *end is the reference at the list's end.
+ * b3, first part: visit the key list.  True if the key has a node, which is noted, or the list is too
+ * long; otherwise *end is the reference at the list's end.
  */
 HJG_STEP_FN int
 hjg_step_b3_find(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i,
@@ -349,7 +356,7 @@ hjg_step_b3_find(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, c
 	return ref != 0;
 }
 
-/* b3, second part: a key node for the row out of slot; its reference, 0 when there is no room. */
+/* b3, second part: create the row's key node in slot; returns its reference, 0 without room. */
 HJG_STEP_FN hjg_u32
 hjg_step_b3_create(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args,
 				   hjg_u32 i, hjg_u32 slot)
@@ -375,8 +382,9 @@ hjg_step_b3_create(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work,
 }
 
 /*
- * b3, third part: link the row's new node at the end of the key list, of which at is the head or a later reference, unless
- * another worker has linked one of the same key since (the row's own is lost then: a row takes at most one).
+ * b3, third part: link the row's new node at the end of the key list, starting at its head or a later
+ * reference.  If another worker has linked a node of the same key since, the row uses that node and its
+ * own is lost; a row loses at most one.
  */
 HJG_STEP_FN void
 hjg_step_b3_link(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args,
@@ -409,7 +417,7 @@ hjg_step_b3_link(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, c
 	hjg_step_raise(table, args, HJG_STEP_LONG_LIST);
 }
 
-/* The same in a launch of its own: the node that b3 has noted, from the head of the list. */
+/* Link the node that b3 has noted, from the head of the list, in a later launch. */
 HJG_STEP_FN void
 hjg_step_b3_link_later(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
 {
@@ -429,7 +437,7 @@ hjg_step_b4(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const 
 	HJG_GLOBAL HjgStepRidNode *rid = (HJG_GLOBAL HjgStepRidNode *) (table + args->rid_nodes_off) + slot;
 	HJG_GLOBAL HjgStepKeyNode *node;
 
-	/* no node: the join has been given up in b3 */
+	/* no node: b3 has given up the join */
 	if (ref == 0 || slot >= args->max_rids)
 	{
 		if (ref != 0)
@@ -459,7 +467,7 @@ hjg_step_ordered(HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
 	return args->order_off != 0 ? hjg_step_words(work, args->order_off)[i] : i;
 }
 
-/* p3: visit the key list; the node of the key, and how many pairs the row gives. */
+/* p3: visit the key list; note the key's node and the row's number of pairs. */
 HJG_STEP_FN void
 hjg_step_p3(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
 {
@@ -492,8 +500,8 @@ hjg_step_p3(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const 
 }
 
 /*
- * p4: visit the matching build tuples and produce output: those of the row's
- * pairs that lie on the page, which begins with pair page_first.
+ * p4: visit the matching build tuples and write the row's pairs that lie on the page, which begins with
+ * pair page_first.
  */
 HJG_STEP_FN void
 hjg_step_p4(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args,
@@ -504,11 +512,11 @@ hjg_step_p4(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const 
 	const hjg_u32 ref = hjg_step_words(work, args->nodes_off)[at];
 	const hjg_u32 row = hjg_step_words(work, args->rows_off)[at];
 	HJG_GLOBAL const HjgStepRidNode *rids = (HJG_GLOBAL const HjgStepRidNode *) (table + args->rid_nodes_off);
-	/* wraps around for pairs before the page, which are then far behind its end */
+	/* wraps around for pairs before the page, to far beyond its end */
 	hjg_u32		to = hjg_step_words(work, args->offsets_off)[at] - args->page_first;
 	hjg_u32		rid;
 
-	/* nothing, or all of it before or after the page */
+	/* no pair, or all pairs before or after the page */
 	if (count == 0 || (to >= args->page_pairs && (hjg_u32) (to + count - 1) >= to))
 		return;
 	if (ref == 0 || args->mode == HJG_MATCH_ANTI)

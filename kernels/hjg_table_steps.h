@@ -1,15 +1,15 @@
 /*
  * hjg_table_steps.h
- *	  The searches of cuda_table.cu's open addressing, in the common subset of CUDA and C, so that a device that is
- *	  emulated on the host runs the same loops.
+ *	  The searches of cuda_table.cu's open addressing, in the common subset of CUDA and C, so that a
+ *	  device emulated on the host runs the same loops.
  *
- * A slot is 8 bytes, row and tag; four slots are a bucket, one 32-byte sector.  A key lies in the first sector from its home
- * on that had room, and at most HJG_TABLE_MOST_STEPS from there: a sector with an empty slot ends a search, and so
- * does the last sector that a key may lie in.  At the load of these tables (60 %) one key in e^0.44n lies n sectors
- * from its home, so no 2^31 keys reach a quarter of the limit; where a key does all the same, keys were chosen to
- * collide, and the build side does not suit (HJG_K_NO_ROOM).
+ * A slot is 8 bytes, row and tag; four slots are a bucket, one 32-byte sector.  A key lies in the first
+ * sector from its home that had room, at most HJG_TABLE_MOST_STEPS away: a sector with an empty slot ends
+ * a search, and so does the last possible sector.  At the load of these tables (60 %) one key in e^0.44n
+ * lies n sectors from its home, so no 2^31 keys reach a quarter of the limit; a key beyond the limit means
+ * that keys were chosen to collide, and the build side is unsuited (HJG_K_NO_ROOM).
  *
- * width and items are constants wherever these are called and vanish by inlining.
+ * width and items are constants in all calls and vanish by inlining.
  */
 #ifndef HJG_TABLE_STEPS_H
 #define HJG_TABLE_STEPS_H
@@ -30,7 +30,8 @@
 #define HJG_TABLE_SLOTS 4
 #define HJG_TABLE_MOST_ITEMS 4
 #define HJG_TABLE_MOST_STEPS 256
-#define HJG_TABLE_GLANCE 16		/* sectors that an insertion passes before it asks whether another one has given up */
+#define HJG_TABLE_GLANCE 16		/* sectors that an insertion visits before it checks whether another
+								 * insertion has failed */
 
 HJG_TABLE_STEP hjg_u32
 hjg_table_home(int width, HjgCsrKey key, hjg_u32 nsectors)
@@ -44,7 +45,7 @@ hjg_table_next(hjg_u32 sector, hjg_u32 nsectors)
 	return sector + 1 == nsectors ? 0 : sector + 1;
 }
 
-/* Read a sector; with filling, not from caches that do not see the writes of other multiprocessors. */
+/* Read a sector; with filling, bypass caches that do not see the writes of other multiprocessors. */
 HJG_TABLE_STEP void
 hjg_table_read(const hjg_u64 *slots, hjg_u32 sector, int filling, hjg_u64 *slot)
 {
@@ -64,7 +65,7 @@ hjg_table_read(const hjg_u64 *slots, hjg_u32 sector, int filling, hjg_u64 *slot)
 #endif
 }
 
-/* Put an entry into an empty slot; returns what was in the slot, all ones where it was empty and has the entry now. */
+/* Put an entry into an empty slot; returns the slot's old content, all ones if it was empty. */
 HJG_TABLE_STEP hjg_u64
 hjg_table_take(hjg_u64 *slot, hjg_u64 entry)
 {
@@ -75,7 +76,7 @@ hjg_table_take(hjg_u64 *slot, hjg_u64 entry)
 #endif
 }
 
-/* Does the slot hold the key?  Of wider keys than 4 bytes its row is a position in keys. */
+/* Does the slot hold the key?  For keys wider than 4 bytes its row is a position in keys. */
 HJG_TABLE_STEP int
 hjg_table_holds(int width, const void *keys, hjg_u64 slot, HjgCsrKey key)
 {
@@ -83,7 +84,10 @@ hjg_table_holds(int width, const void *keys, hjg_u64 slot, HjgCsrKey key)
 		(width == 4 || hjg_step_equal(width, hjg_step_mix(width, hjg_step_load(width, keys, (hjg_u32) slot)), key));
 }
 
-/* Insert a row by its mixed key.  0, or what does not suit: HJG_K_REPEATED, HJG_K_NO_ROOM; *flags: what did not suit others. */
+/*
+ * Insert a row by its mixed key.  Returns 0, HJG_K_REPEATED or HJG_K_NO_ROOM; *flags are the failures of
+ * other insertions.
+ */
 HJG_TABLE_STEP hjg_u32
 hjg_table_insert(int width, hjg_u64 *slots, hjg_u32 nsectors, const void *keys, HjgCsrKey key, hjg_u32 row,
 				 const hjg_u32 *flags)
@@ -116,8 +120,9 @@ hjg_table_insert(int width, hjg_u64 *slots, hjg_u32 nsectors, const void *keys, 
 }
 
 /*
- * Rows of items mixed keys, or HJG_NO_ROW; bit j of here: there is a key j.  All lanes of a warp call it together, and
- * all keys take a step at the same time, so latency is paid once a step, not once a key.
+ * Find the rows of items mixed keys, or HJG_NO_ROW; bit j of here: there is a key j.  All lanes of a warp
+ * call it together, and all keys take each step together, so each step, not each key, waits for memory
+ * once.
  */
 HJG_TABLE_STEP void
 hjg_table_find(int width, int items, const hjg_u64 *slots, hjg_u32 nsectors, const void *keys, const HjgCsrKey *key,

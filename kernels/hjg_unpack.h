@@ -1,15 +1,15 @@
 /*
  * hjg_unpack.h
- *	  Unpacking of packed blocks (hjg_packed.h), a lane or a row at a time: the common subset of
- *	  C99 and OpenCL C.
+ *	  Unpacking of packed blocks (hjg_packed.h), a lane or a row at a time: the common subset of C99 and
+ *	  OpenCL C.
  *
- * A worker unpacks lane after lane of a block.  A block under RLE takes two phases with
- * all workers waiting between them: first the lanes of its runs, values and ends, into
- * scratch memory (which is partial decompression, and enough for a reader that works on
- * runs), then rows from those.
+ * A worker unpacks lane after lane of a block.  A block with RLE takes two phases, separated by a barrier
+ * of all workers: first the lanes of its runs, values and ends, into scratch memory (partial
+ * decompression, sufficient for a reader of runs), then the rows from those.
  *
- * The host has checked the block (hjg_packed_open()), so that all offsets are within it; what
- * depends on the packed values themselves is held within bounds here.
+ * Callers check the batch's head (hjg_packed_open()) and the block (hjg_unpack_block_is_sound() and its
+ * checksum) first, so that all offsets lie in the block; these functions keep offsets that depend on
+ * packed values within bounds.
  */
 #ifndef HJG_UNPACK_H
 #define HJG_UNPACK_H
@@ -28,7 +28,7 @@
 
 /* ---- checks ---- */
 
-/* An array of a block: off and size are in bounds. */
+/* Does an array lie in the block, aligned? */
 HJG_STEP_FN int
 hjg_unpack_array_fits(HJG_GLOBAL const HjgPackBlock *block, hjg_u32 off, hjg_u64 bytes)
 {
@@ -61,7 +61,7 @@ hjg_unpack_find(HJG_GLOBAL const HjgPackHeader *header, int column, hjg_u32 ix)
 		(bytes + ((HJG_GLOBAL const hjg_u64 *) (bytes + header->directory_off))[ix * header->ncolumns + (hjg_u32) column]);
 }
 
-/* The length that a block claims lies within the batch, so that its checksum can be computed. */
+/* Does the block's claimed length lie within the batch, so that its checksum can be computed? */
 HJG_STEP_FN int
 hjg_unpack_block_ends(HJG_GLOBAL const HjgPackHeader *header, HJG_GLOBAL const HjgPackBlock *block)
 {
@@ -70,7 +70,7 @@ hjg_unpack_block_ends(HJG_GLOBAL const HjgPackHeader *header, HJG_GLOBAL const H
 	return block->bytes <= header->bytes - off && block->bytes >= sizeof(HjgPackBlock) && block->bytes % 8 == 0;
 }
 
-/* All that a block names lies within it. */
+/* Do all arrays of a block lie within it? */
 HJG_STEP_FN int
 hjg_unpack_block_is_sound(HJG_GLOBAL const HjgPackHeader *header, int column, hjg_u32 ix,
 						  HJG_GLOBAL const HjgPackBlock *block)
@@ -85,7 +85,10 @@ hjg_unpack_block_is_sound(HJG_GLOBAL const HjgPackHeader *header, int column, hj
 						 hjg_unpack_stream_fits(block, &block->lengths, 4, plan->lengths_leaf, 1)));
 }
 
-/* Add up words first, first + step, ... of a block, without its checksum; the parts of all workers add up to it. */
+/*
+ * Sum the words first, first + step, ... of a block, without its checksum; the sums of all workers add up
+ * to the checksum.
+ */
 HJG_STEP_FN hjg_u64
 hjg_unpack_checksum(HJG_GLOBAL const HjgPackBlock *block, hjg_u32 first, hjg_u32 step)
 {
@@ -100,7 +103,7 @@ hjg_unpack_checksum(HJG_GLOBAL const HjgPackBlock *block, hjg_u32 first, hjg_u32
 
 /* ---- values ---- */
 
-/* bits (at most 64) of data from bit number at on; the word behind them is read as well. */
+/* Read bits (at most 64) of data from bit number at; the next word is read as well. */
 HJG_STEP_FN hjg_u64
 hjg_unpack_bits(HJG_GLOBAL const hjg_u8 *data, hjg_u32 at, hjg_u32 bits)
 {
@@ -127,8 +130,8 @@ hjg_unpack_store(int width, HJG_GLOBAL hjg_u8 *out, hjg_u32 i, hjg_u64 value)
 }
 
 /*
- * The float, as its bits, whose 10^digits-fold is the integer.  One division in double,
- * which is rounded in the same way everywhere, and packing has tried that it gives the value back.
+ * Return the bits of the float that is the integer divided by 10^digits.  One division in double
+ * precision, which rounds equally everywhere; packing has verified that it restores the value.
  */
 HJG_STEP_FN hjg_u64
 hjg_unpack_scaled(int width, hjg_u64 value, int digits)
@@ -171,8 +174,8 @@ hjg_unpack_mapped(int width, HJG_GLOBAL const HjgPackHeader *header, int column,
 }
 
 /*
- * The values of one lane of a stream, each to out[n * stride].  mapped: undo DICT and Scale as
- * well.  width, leaf, delta and mapped are constants in the loops that matter.
+ * Unpack the values of a lane of a stream, each to out[n * stride].  mapped: undo DICT and Scale as well.
+ * width, leaf, delta and mapped are constants in performance-critical loops.
  */
 HJG_STEP_FN void
 hjg_unpack_lane(int width, int leaf, int delta, int mapped, HJG_GLOBAL const HjgPackHeader *header, int column,
@@ -214,7 +217,7 @@ hjg_unpack_lane(int width, int leaf, int delta, int mapped, HJG_GLOBAL const Hjg
 	}
 }
 
-/* Find the run of a row: the first one that ends behind it. */
+/* Find the run of a row: the first one that ends after it. */
 HJG_STEP_FN hjg_u32
 hjg_unpack_find_run(HJG_GLOBAL const hjg_u32 *ends, hjg_u32 nruns, hjg_u32 row)
 {
@@ -233,7 +236,7 @@ hjg_unpack_find_run(HJG_GLOBAL const hjg_u32 *ends, hjg_u32 nruns, hjg_u32 row)
 	return low;
 }
 
-/* Rows [begin, end) of a block under RLE, from the values and ends of its runs. */
+/* Expand rows [begin, end) of a block with RLE from the values and ends of its runs. */
 HJG_STEP_FN void
 hjg_unpack_expand(int width, HJG_GLOBAL const hjg_u8 *values, HJG_GLOBAL const hjg_u32 *ends, hjg_u32 nruns,
 				  hjg_u32 begin, hjg_u32 end, HJG_GLOBAL hjg_u8 *out, hjg_u32 stride)

@@ -2,8 +2,8 @@
  * cuda_bench.cu
  *	  Inputs of the benchmark of the resident joins, and the check of their results.
  *
- * None shares code with the joins: keys come from ids by mixes of their own, the
- * expected checksum comes from the ids, and each pair is checked against both columns of keys.
+ * These kernels share no code with the joins: they compute keys from ids by their own mixes and the
+ * expected checksum from the ids, and check each pair against both columns of keys.
  */
 #include "hjg_cuda_kernel.h"
 #include "lab/hjg_cuda_paper_args.h"
@@ -42,7 +42,7 @@ HJG_FN bool same_key(hjg_u32 a, hjg_u32 b) { return a == b; }
 HJG_FN bool same_key(hjg_u64 a, hjg_u64 b) { return a == b; }
 HJG_FN bool same_key(ulonglong2 a, ulonglong2 b) { return a.x == b.x && a.y == b.y; }
 
-/* Rank of a zipf distribution over [0, n), by the inverse of its continuous form. */
+/* Draw a rank of a zipf distribution over [0, n), by the inverse of its continuous form. */
 HJG_FN hjg_u32
 zipf_rank(double u, double n, double theta)
 {
@@ -67,7 +67,7 @@ fill_side(const HjgKFillSide &a)
 			id = (hjg_u32) __umul64hi(random, a.distinct);
 		else if (a.draw == HJG_K_ZIPF)
 		{
-			/* popular ids lie anywhere */
+			/* spread popular ids over the range */
 			id = zipf_rank((double) (random >> 11) / 9007199254740992.0, a.distinct, a.theta);
 			id = (hjg_u32) (((hjg_u64) id * 2654435761u + 12345) % a.distinct);
 		}

@@ -2,24 +2,24 @@
  * cuda_chains.cu
  *	  Radix partitioning into chains of buckets.
  *
- * Sioulas et al., "Hardware-conscious Hash-Joins on GPUs" (ICDE 2019), III.A; PRBC in Paul et al. (2020).  There are no
- * histograms: each partition begins with a bucket of its own and is given another from a pool whenever one is full,
- * so a pass reads its rows once.  A tile of rows is ordered by partition in shared memory first, and each of its
- * runs takes room with one atomic.  The second pass is handed one bucket at a time, whatever partition it is of, which
- * keeps blocks equally busy where skew makes some chains long.
+ * Sioulas et al., "Hardware-conscious Hash-Joins on GPUs" (ICDE 2019), III.A; PRBC in Paul et al. (2020).
+ * There are no histograms: each partition starts with one bucket and receives another from a pool whenever
+ * one is full, so a pass reads its rows once.  A tile of rows is first ordered by partition in shared
+ * memory, and each run reserves room with one atomic.  The second pass takes one bucket at a time, of any
+ * partition, which balances blocks when skew makes some chains long.
  *
- * Links are kept as each bucket's owner and its ordinal in the chain.  So the chains can be laid out (list_pages)
- * without walking them: a page table takes positions in the order of partitions to buckets, and the join
- * cuts long chains anywhere (its units).
+ * A link is stored as a bucket's owner and its ordinal in the chain.  So list_pages can lay out chains
+ * without following them: a page table maps positions in the order of partitions to buckets, and the join
+ * can cut long chains anywhere (its units).
  *
  *		hjg_k_begin_chains		one bucket a partition; the grid covers the partitions
  *		hjg_k_scatter_chains_W	a pass
  *		hjg_k_measure_parts		rows of each partition, from its open bucket
  *		hjg_k_list_pages		after place_parts: the page table; the grid covers the buckets
  *
- * Bytes a row, 4-byte keys: first pass 8 (4 without row numbers) read, second 8; 8 written by each.  On an H200 a join of
- * 128M rows each takes 40.8, 16.6 and 12.3 ms with buckets of 256, 1024 and 2048 rows: a second pass over small buckets
- * writes runs of a few rows.
+ * Bytes a row, 4-byte keys: first pass 8 (4 without row numbers) read, second 8; 8 written by each.  On an
+ * H200 a join of 128M rows each takes 40.8, 16.6 and 12.3 ms with buckets of 256, 1024 and 2048 rows: a
+ * second pass over small buckets writes runs of a few rows.
  */
 #include "hjg_cuda_chunk.h"
 #include "lab/hjg_cuda_paper_args.h"
@@ -42,8 +42,9 @@ hjg_k_begin_chains(HjgKChains a)
 }
 
 /*
- * Blocks of 512 threads, as many as fit.  A tile is 512 * ITEMS rows of the side, or one bucket of the pass before (at
- * most as many rows).  Dynamic shared memory: the tile's rows and 20 << bits bytes.
+ * Execute a pass.  Blocks of 512 threads, as many as fit.  A tile is 512 * ITEMS rows of the side, or one
+ * bucket of the previous pass (at most as many rows).  Dynamic shared memory: the tile's rows and 20 <<
+ * bits bytes.
  */
 template <int W, int ITEMS> HJG_FN void
 scatter_chains(const HjgKChains &a)
@@ -66,7 +67,7 @@ scatter_chains(const HjgKChains &a)
 	HjgRows<W, hjg_u32> in(a.in.keys, a.in.rows);
 	HjgRows<W, hjg_u32> out(a.out.keys, a.out.rows);
 	HjgRows<W, hjg_u32> tile((void *) shared, TILE);
-	hjg_u32    *run = shared + HjgRows<W, hjg_u32>::bytes / 4 * TILE;	/* counts, then where the run lies in the tile */
+	hjg_u32    *run = shared + HjgRows<W, hjg_u32>::bytes / 4 * TILE;	/* counts, then places of runs */
 	HjgTaken   *taken = (HjgTaken *) (run + nparts);
 
 	for (hjg_u32 t = blockIdx.x; t < ntiles; t += gridDim.x)
@@ -135,7 +136,7 @@ scatter_chains(const HjgKChains &a)
 					owner[next + b] = part;
 					__stcg(&ordinal[next + b], __ldcg(&ordinal[bucket]) + 1 + b);
 				}
-				__threadfence();	/* the next one that adds to the chain reads the ordinal */
+				__threadfence();	/* the next thread that extends the chain reads the ordinal */
 				return next;
 			});
 		}

@@ -1,27 +1,28 @@
 /*
  * cuda_histogram.cu
- *	  Radix partitioning by histograms that are kept for each thread, warp or block.
+ *	  Radix partitioning with a histogram for each thread, warp or block.
  *
- *		pth		a histogram of each thread: no atomics, much shared memory (He et al., SIGMOD 2008)
- *		wsh		of each warp: lanes tell each other their digits by shuffles, and each lane adds up the
- *				digits that are its own (Paul et al., 2020, IV.A.2)
- *		bsh		of each block, by atomics in shared memory, with several rows a thread in registers (Rui and
- *				Tu, SSDBM 2017, algorithms 1 and 2)
+ *		pth		per thread: no atomics, much shared memory (He et al., SIGMOD 2008)
+ *		wsh		per warp: lanes exchange their digits by shuffles, and each lane counts its own digits (Paul et
+ *				al., 2020, IV.A.2)
+ *		bsh		per block, by atomics in shared memory, with several rows a thread in registers (Rui and Tu, SSDBM
+ *				2017, algorithms 1 and 2)
  *
- * A pass cuts the rows of each partition of the pass before into stretches, one a block:
+ * A pass divides the rows of each partition of the previous pass into stretches, one a block:
  *
  *		hjg_k_list_stretches		one block
  *		hjg_k_count_digits			histograms to global memory
  *		(sums of the counters)		the place of each worker's first row of each digit
- *		hjg_k_scatter_digits		rows to their places, counted up in shared memory as in algorithm 2
- *		hjg_k_find_starts			where the new partitions begin
+ *		hjg_k_scatter_digits		rows to their places, counted in shared memory as in algorithm 2
+ *		hjg_k_find_starts			the starts of the new partitions
  *
- * Rows are written one by one, as in the papers: a run of a worker is short, so sectors are written in parts. That is
- * what costs; cuda_partition.cu avoids it.  With as many counters as workers and digits shared memory decides how
- * many digits a pass has: 2^6 with pth, 2^9 with the others.
+ * Rows are written one by one, as in the papers: a worker's run is short, so sectors are written in parts,
+ * which dominates the costs; cuda_partition.cu avoids it.  With a counter for each worker and digit,
+ * shared memory limits the digits of a pass: 2^6 with pth, 2^9 with the others.
  *
- * Bytes a row, 4-byte keys, each pass: 4 (8 after the first) to count, 8 to scatter, 8 written; 56 a counter.  On an H200 a
- * join of 128M rows each takes 23.5 ms with two passes of bsh, 15 % of what a copy of as many bytes does.
+ * Bytes a row, 4-byte keys, each pass: 4 (8 after the first) to count, 8 to scatter, 8 written; 56 a
+ * counter.  On an H200 a join of 128M rows each takes 23.5 ms with two passes of bsh, 15 % of the speed of
+ * a copy of as many bytes.
  */
 #include "hjg_cuda_kernel.h"
 #include "lab/hjg_cuda_paper_args.h"
@@ -31,7 +32,7 @@
 
 /* ---- histograms ---- */
 
-/* All functions are called by all threads of the block; here: the thread has a row. */
+/* A thread's histogram.  All threads of the block call each function; here: the thread has a row. */
 struct OfThread
 {
 	static const hjg_u32 THREADS = 128;
@@ -39,7 +40,7 @@ struct OfThread
 	hjg_u32    *mine;
 
 	__device__ OfThread(hjg_u32 *shared, hjg_u32) : mine(shared + threadIdx.x) {}
-	/* its counter of a digit: words of a warp's threads lie side by side */
+	/* address of its counter of a digit: the words of a warp's threads are adjacent */
 	__device__ __forceinline__ hjg_u32 *at(hjg_u32 digit, hjg_u32) const { return mine + digit * THREADS; }
 	__device__ __forceinline__ hjg_u32
 	next(bool here, hjg_u32 digit) const
@@ -59,7 +60,7 @@ struct OfWarp
 	__device__ OfWarp(hjg_u32 *s, hjg_u32 b) : shared(s), mine(s + ((threadIdx.x >> 5) << b)), bits(b) {}
 	__device__ __forceinline__ hjg_u32 *at(hjg_u32 digit, hjg_u32 worker) const { return shared + (worker << bits) + digit; }
 
-	/* digit d is added up by lane d mod 32 alone */
+	/* lane d mod 32 alone counts digit d */
 	__device__ __forceinline__ hjg_u32
 	next(bool here, hjg_u32 digit) const
 	{
@@ -98,7 +99,7 @@ struct OfBlock
 
 /* ---- a pass ---- */
 
-/* Counter of a digit and a worker of stretch t, and where the counters of a partition begin. */
+/* Compute the index of the counter of a digit and a worker in stretch t. */
 HJG_FN hjg_u64
 counter_of(const HjgKPass &a, const HjgKStretch &s, hjg_u32 t, hjg_u32 digit, hjg_u32 worker)
 {
@@ -106,8 +107,8 @@ counter_of(const HjgKPass &a, const HjgKStretch &s, hjg_u32 t, hjg_u32 digit, hj
 }
 
 /*
- * One block a stretch; dynamic shared memory: 4 << bits bytes a worker.  VT rows of a thread are loaded before the
- * first is used.  each(i, key, row, here) is called for every row of the stretch by all threads.
+ * Call each(i, key, row, here) in all threads for every row of the stretch.  One block a stretch; dynamic
+ * shared memory: 4 << bits bytes a worker.  VT rows of a thread are read before the first one is used.
  */
 template <int W, class Histogram, int VT, class Each> HJG_FN void
 each_row(const HjgKPass &a, const HjgKStretch &s, bool with_rows, Each each)
@@ -217,7 +218,7 @@ scatter_digits(const HjgKPass &a)
 
 /* ---- stretches and starts ---- */
 
-/* One block of 1024 threads. */
+/* List the stretches.  One block of 1024 threads. */
 extern "C" __global__ __launch_bounds__(LIST_THREADS) void
 hjg_k_list_stretches(HjgKPass a)
 {
@@ -261,7 +262,10 @@ hjg_k_list_stretches(HjgKPass a)
 	}
 }
 
-/* After the counters were summed up: the grid covers the new partitions and one more. */
+/*
+ * Find the starts of the new partitions, after the sums of the counters: the grid covers the partitions
+ * and one more.
+ */
 extern "C" __global__ __launch_bounds__(START_THREADS) void
 hjg_k_find_starts(HjgKPass a)
 {

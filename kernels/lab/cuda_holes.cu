@@ -1,20 +1,23 @@
 /*
  * cuda_holes.cu
- *	  Closing the holes that pages of threads or chunks of blocks leave in an output; emptying the buffer of a group.
+ *	  Closing the holes that pages of threads or chunks of blocks leave in an output; emptying the
+ *	  buffer of a group.
  *
- * Pages lie in [0, pages * page_pairs), partly in the spill; what their owners did not fill are holes.  With n pairs
- * in all there are as many pairs from place n on as there are holes below it: they change places.
+ * Pages lie in [0, pages * page_pairs), partly in the spill; their unfilled ends are holes.  With n pairs
+ * in total, as many pairs lie at or after place n as there are holes below n: the pairs move into the
+ * holes.
  *
  *		hjg_k_count_holes	one thread an owner
- *		hjg_k_list_holes	then the number of pairs is known; likewise
+ *		hjg_k_list_holes	one thread an owner, once the number of pairs is known
  *		hjg_k_fill_holes	blocks of 256 threads, as many as fit
  *
- * The buffer of a group is emptied into the output instead, chunk by chunk but for those of units that were given up:
+ * The buffer of a group is instead copied to the output, chunk by chunk, except the chunks of units that
+ * were given up:
  *
  *		hjg_k_measure_chunks	pairs of each chunk; the grid covers nchunks + 1
  *		hjg_k_copy_chunks		after their sums; one block a chunk
  *
- * Work and bytes of the former are in proportion to the number of owners, not to that of the pairs.
+ * Work and bytes of closing holes are proportional to the number of owners, not of pairs.
  */
 #include "hjg_cuda_sink.h"
 
@@ -33,7 +36,7 @@ hjg_k_count_holes(HjgKHoles a)
 		atomicAdd((unsigned long long *) a.nholes, (unsigned long long) holes);
 }
 
-/* The number of pairs. */
+/* Compute the number of pairs. */
 HJG_FN hjg_u64
 pairs_of(const HjgKHoles &a)
 {

@@ -1,7 +1,7 @@
 /*
  * cuda_kinds.cu
- *	  The product's joins with the output of benchmarks: pairs added up (checksum), or written as columns of keys and rows;
- *	  and with row numbers of 8 bytes beside keys of 8 bytes.
+ *	  The product's joins with the outputs of benchmarks (a checksum, or columns of keys and rows), and
+ *	  with row numbers of 8 bytes beside keys of 8 bytes.
  */
 #include "hjg_cuda_copartition.h"
 #include "hjg_cuda_packed.h"

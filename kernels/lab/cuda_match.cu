@@ -1,23 +1,24 @@
 /*
  * cuda_match.cu
- *	  Joins of co-partitions: two ways to match, any way to put out pairs.
+ *	  Joins of co-partitions with two methods of matching and any method of output.
  *
  *		nested	nested loops: a warp compares 32 probe rows with 32 build rows at a time by ballots on the key bits
- *				that the partition leaves open (Sioulas et al., ICDE 2019, III.B, listing 1)
- *		hashed	a table with lists in shared memory, links of 16 bits, rows linked in front by atomic
- *				exchange (there, III.C, listing 2)
+ *				that the partition does not determine (Sioulas et al., ICDE 2019, III.B, listing 1)
+ *		hashed	a table with lists in shared memory, links of 16 bits, rows linked in front by atomic exchange
+ *				(ibid., III.C, listing 2)
  *
- * A unit is a chunk of at most build_limit build rows of a partition, which the block keeps in shared memory, and a
- * piece of its probe rows, which pass by in registers.  Blocks take units by ticket; their list, made from the sizes
- * of the partitions, is the mapping of blocks to partitions of Paul et al. (2020, IV.B.1), and what cuts long
- * chains (Sioulas et al., III.A).  With a queue there is one unit for each partition instead: a block that finds
- * a large one puts pieces of it into the queue and goes on, and the blocks of a second launch work it off.  That is
- * the child kernel of Rui and Tu (SSDBM 2017, 3.2.3) without dynamic parallelism, which needs a device run-time library
- * linked into the image.
+ * A unit is a piece of at most build_limit build rows of a partition, which the block keeps in shared
+ * memory, and a piece of its probe rows, which the block reads into registers.  Blocks take units by
+ * ticket; the list of units, computed from the partitions' sizes, is the mapping of blocks to partitions
+ * of Paul et al. (2020, IV.B.1), and cuts long chains (Sioulas et al., III.A).  With a queue there is one
+ * unit for each partition instead: a block that finds a large one puts pieces of it into the queue, and
+ * the blocks of a second launch process the queue.  That replaces the child kernel of Rui and Tu (SSDBM
+ * 2017, 3.2.3), since dynamic parallelism needs a device run-time library linked into the image.
  *
- * Positions of rows are those of the order of partitions; a page table takes them to buckets where partitions
- * are chains.  Blocks of 512 threads, two a multiprocessor.  Each row is read once, a build row once more for every piece of
- * its partition's probe rows.  On an H200, 32M rows each in buckets of 1024: 16.0 ms nested, 5.2 hashed, partitioning counted.
+ * Positions of rows are in the order of partitions; for chains a page table maps them to buckets.  Blocks
+ * of 512 threads, two a multiprocessor.  Each row is read once, a build row again for every further piece
+ * of its partition's probe rows.  On an H200, 32M rows each in buckets of 1024: 16.0 ms nested, 5.2
+ * hashed, partitioning included.
  */
 #include "hjg_cuda_sink.h"
 
@@ -25,7 +26,7 @@
 #define HEAD_BITS 12			/* lists of a table */
 #define NO_LINK 0xFFFFu
 
-/* Rows by position. */
+/* Rows addressed by position. */
 template <int W> struct Paged
 {
 	typedef typename HjgKey<W>::Mixed Mixed;
@@ -41,19 +42,22 @@ template <int W> struct Paged
 	}
 };
 
-/* The bits that ballots compare: all that the partition leaves open for keys of 4 bytes, else those below them. */
+/*
+ * Return the bits that ballots compare: for 4-byte keys all bits that the partition does not determine,
+ * otherwise the bits below those of the partition.
+ */
 HJG_FN hjg_u32 word_of(hjg_u32 m) { return m; }
 HJG_FN hjg_u32 word_of(hjg_u64 m) { return (hjg_u32) m; }
 HJG_FN hjg_u32 word_of(ulonglong2 m) { return (hjg_u32) m.x; }
 
-/* Is another build row of any use after a match? */
+/* Does the mode need further build rows after a match? */
 HJG_FN bool
 goes_on(hjg_u32 mode)
 {
 	return mode == HJG_MATCH_ALL || mode == HJG_MATCH_LEFT;
 }
 
-/* Dynamic shared memory: mixed key and row number of build_limit rows. */
+/* Nested loops.  Dynamic shared memory: mixed key and row number of build_limit rows. */
 template <int W> struct Nested
 {
 	typedef HjgKey<W> Key;
@@ -118,14 +122,17 @@ template <int W> struct Nested
 	}
 };
 
-/* Dynamic shared memory: the same, 2^HEAD_BITS heads of 4 bytes, and a link of each row. */
+/*
+ * A table with lists.  Dynamic shared memory: mixed key and row number of build_limit rows, 2^HEAD_BITS
+ * heads of 4 bytes, and a link of each row.
+ */
 template <int W> struct Hashed
 {
 	typedef HjgKey<W> Key;
 	typedef typename Key::Mixed Mixed;
 	Mixed	   *key;
 	hjg_u32    *row;
-	hjg_u32    *head;			/* 32 bits wide: there is no exchange of 16 bits */
+	hjg_u32    *head;			/* 32 bits, since there is no exchange of 16 bits */
 	hjg_u16    *link;
 	hjg_u32		part_bits;
 
@@ -171,7 +178,7 @@ template <int W> struct Hashed
 	}
 };
 
-/* The task of a unit; by one warp, in all lanes. */
+/* Compute the task of a unit; one warp calls it, and all lanes receive the task. */
 HJG_FN HjgKTask
 task_of(const HjgKUnits &u, hjg_u32 unit)
 {
@@ -191,7 +198,7 @@ task_of(const HjgKUnits &u, hjg_u32 unit)
 	return t;
 }
 
-/* Cut a large task and leave the pieces to the second launch. */
+/* Cut a large task and put the pieces into the queue of the second launch. */
 HJG_FN void
 enqueue(const HjgKMatch &a, const HjgKTask &task, hjg_u32 *place)
 {

@@ -2,19 +2,19 @@
  * cuda_merge_join.cu
  *	  Merge join of two sorted sides.
  *
- * Rui and Tu, "Fast Equi-Join Algorithms on GPUs" (SSDBM 2017), 3.3.2: both sides are walked as if they were to
- * be merged, cut by merge paths.  The first walk finds for each probe row the build rows below it, the second those
- * below or equal; the difference is the number of its matches, whose sums are its place in the output.  Writing
- * needs no search.
+ * Rui and Tu, "Fast Equi-Join Algorithms on GPUs" (SSDBM 2017), 3.3.2: both sides are walked as in a
+ * merge, cut by merge paths.  The first walk counts for each probe row the build rows below it, the second
+ * the build rows below or equal to it; the difference is its number of matches, and the sums of the
+ * differences are places in the output.  Writing needs no search.
  *
- *		hjg_k_find_meetings_W	where the tiles of a walk begin: one thread a tile
- *		hjg_k_count_below_W		first walk, equal build rows behind the probe row
+ *		hjg_k_find_meetings_W	the starts of the tiles of a walk: one thread a tile
+ *		hjg_k_count_below_W		first walk, equal build rows after the probe row
  *		hjg_k_count_matches_W	second walk, equal build rows before it
  *		hjg_k_write_matches_W_OUTPUT	after the sums: 32 probe rows a warp, lanes assigned to pairs, so that
  *								a row with many matches takes no longer than many rows with one
  *
- * Bytes a probe row, 4-byte keys, one match each: the walks read both sides' rows (16 each walk) and write 4 and 8; the
- * sums read and write 8; writing reads 28 and writes 8.
+ * Bytes a probe row, 4-byte keys, one match each: the walks read both sides' rows (16 each walk) and write
+ * 4 and 8; the sums read and write 8; writing reads 28 and writes 8.
  */
 #include "hjg_cuda_emit.h"
 #include "hjg_cuda_merge.h"
@@ -22,7 +22,7 @@
 
 #define THREADS HJG_MERGE_THREADS
 
-/* FIRST: equal build rows come before the probe row. */
+/* Find the meeting of diagonal d.  FIRST: equal build rows come before the probe row. */
 template <int W, bool FIRST> HJG_FN hjg_u32
 meeting(const HjgKMergeJoin &a, hjg_u32 d)
 {
@@ -33,7 +33,7 @@ meeting(const HjgKMergeJoin &a, hjg_u32 d)
 								 [&](hjg_u32 i) { return probe.key(i); }, a.probe_rows, d);
 }
 
-/* Build rows before each tile, and after the last; the grid covers them. */
+/* Count the build rows before each tile, and after the last; the grid covers them. */
 template <int W> HJG_FN void
 find_meetings(const HjgKMergeJoin &a)
 {
@@ -49,7 +49,10 @@ find_meetings(const HjgKMergeJoin &a)
 	((hjg_u32 *) a.paths)[t] = a.behind ? meeting<W, true>(a, d) : meeting<W, false>(a, d);
 }
 
-/* One block a tile of both sides together; found(row, n): n build rows come before that probe row. */
+/*
+ * Walk a tile of both sides together in each block, and call found(row, n): n build rows come before that
+ * probe row.
+ */
 template <int W, bool FIRST, class Found> HJG_FN void
 walk(const HjgKMergeJoin &a, Found found)
 {
@@ -107,7 +110,7 @@ count_matches(const HjgKMergeJoin &a)
 	});
 }
 
-/* Blocks of 256 threads, as many as fit. */
+/* Write the pairs.  Blocks of 256 threads, as many as fit. */
 template <int W, int OUT> HJG_FN void
 write_matches(const HjgKMergeJoin &a)
 {
@@ -149,7 +152,7 @@ write_matches(const HjgKMergeJoin &a)
 			const hjg_u64 pair = window + lane;
 			hjg_u32		source = 0;
 
-			/* the last lane with no more pairs before it: rows without pairs are passed over */
+			/* the last lane with at most that many pairs before it, which skips rows without pairs */
 #pragma unroll
 			for (hjg_u32 step = 16; step > 0; step /= 2)
 				if (__shfl_sync(HJG_ALL_LANES, before, source + step) <= pair)

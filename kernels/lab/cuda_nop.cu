@@ -1,26 +1,27 @@
 /*
  * cuda_nop.cu
- *	  Non-partitioned hash joins with a table in global memory, for any duplicates.
+ *	  Non-partitioned hash joins with a table in global memory, with any number of duplicates.
  *
  * Paul et al., "Revisiting Hash Join on Graphics Processors" (2020), IV.A.1 (NOP), and the bucket lists of
  * Sioulas et al., "Hardware-conscious Hash-Joins on GPUs" (ICDE 2019), listing 2, kept in global memory:
  *
- * chains	heads[] and one link a build row; a row goes to the front of its list with one atomic exchange.
- * slots	open addressing with linear probing; a slot holds the row's position and a tag, which is the
- *			mixed key itself for keys of 4 bytes.  Rows of one key take a slot each.
+ *		chains	heads[] and one link a build row; an atomic exchange puts a row in front of its list
+ *		slots	open addressing with linear probing; a slot contains the row's position and a tag, which is the mixed
+ *				key itself for keys of 4 bytes.  Each row of a key takes a slot.
  *
- * A lane takes a probe row and walks; what it finds goes through its warp's buffer.  Every access to the
- * table moves a 32-byte sector of which 4 or 8 bytes are wanted: that is what partitioning saves.  Wherever
- * duplicates would make one walk too long the build says so (*crowded) and another strategy joins, since
+ * A lane takes a probe row, follows its list or slots, and puts matches into its warp's buffer.  Every
+ * access to the table moves a 32-byte sector to use 4 or 8 bytes of it, which partitioning avoids.  If
+ * duplicates would make a walk too long, the build reports it (*crowded) and another strategy joins, since
  * a kernel cannot be cancelled.
  *
- * Blocks of 256 threads, as many as fit.  On an H200, build and probe of 128M rows each, keys of 4 bytes, pairs written:
- * chains 28.6 ms, slots 24.4; 2M x 64M rows, a table that stays in the L2 cache: 3.8 and 3.5.
+ * Blocks of 256 threads, as many as fit.  On an H200, build and probe of 128M rows each, keys of 4 bytes,
+ * pairs written: chains 28.6 ms, slots 24.4; 2M x 64M rows, a table that stays in the L2 cache: 3.8 and
+ * 3.5.
  */
 #include "hjg_cuda_sink.h"
 
 #define NOP_THREADS 256
-#define SAMPLE 64				/* one row in so many, whom nobody knows, measures its list */
+#define SAMPLE 64				/* one row in SAMPLE, unpredictable for users, measures its list */
 
 template <int W> struct Nop
 {
@@ -67,7 +68,7 @@ insert_chains(const HjgKNop &a)
 	}
 }
 
-/* Does any list have more than HJG_K_NOP_MOST_LINKS rows?  Sampled: a list that is much longer is found for certain. */
+/* Does any list have more than HJG_K_NOP_MOST_LINKS rows?  The sample certainly finds a much longer list. */
 extern "C" __global__ __launch_bounds__(NOP_THREADS) void
 hjg_k_measure_chains(HjgKNop a)
 {
@@ -151,7 +152,10 @@ insert_slots(const HjgKNop &a)
 		hjg_u32		slot = Nop<W>::home(m, a.nslots);
 		hjg_u32		steps = 0;
 
-		/* from the second slot on by a look before: where many rows walk alike, their swaps would stand in line */
+		/*
+		 * read each slot after the first before swapping: many rows on the same walk would queue for their
+		 * swaps
+		 */
 		while ((steps > 0 && __ldcg(&slots[slot]) != ~0ull) || atomicCAS(&slots[slot], ~0ull, entry) != ~0ull)
 		{
 			slot = slot + 1 == a.nslots ? 0 : slot + 1;

@@ -2,17 +2,18 @@
  * cuda_sort.cu
  *	  Merge sort of one side by its mixed keys.
  *
- * Rui and Tu, "Fast Equi-Join Algorithms on GPUs" (SSDBM 2017), 3.3.1, algorithms 4 and 5: each thread sorts a
- * few rows in registers by odd-even transposition, the threads of a block merge theirs in shared memory, and
- * blocks merge sorted runs in global memory, all cut by merge paths.  The sort is stable.
+ * Rui and Tu, "Fast Equi-Join Algorithms on GPUs" (SSDBM 2017), 3.3.1, algorithms 4 and 5: each thread
+ * sorts a few rows in registers by odd-even transposition, the threads of a block merge theirs in shared
+ * memory, and blocks merge sorted runs in global memory, all cut by merge paths.  The sort is stable.
  *
  *		hjg_k_sort_tiles_W	a side in, sorted runs of one tile out
- *		hjg_k_find_paths_W	where the tiles of the next merge begin: one thread a tile
+ *		hjg_k_find_paths_W	the starts of the tiles of the next merge: one thread a tile
  *		hjg_k_merge_runs_W	one block a tile of the merged run
  *
- * Bytes a row, 4-byte keys: sorting tiles reads 4 to 8 and writes 8, each merge reads and writes 8; runs double from 2048
- * rows (1024 with keys of 16 bytes) on.  On an H200 both sorts, the walks and the pairs of a join of 128M rows each, keys of
- * 4 bytes, take 30.8 ms: 70 % of what a copy of as many bytes does.
+ * Bytes a row, 4-byte keys: sorting tiles reads 4 to 8 and writes 8, each merge reads and writes 8; runs
+ * double, starting with 2048 rows (1024 with keys of 16 bytes).  On an H200 both sorts, the walks and the
+ * pairs of a join of 128M rows each, keys of 4 bytes, take 30.8 ms: 70 % of the speed of a copy of as many
+ * bytes.
  */
 #include "hjg_cuda_merge.h"
 #include "lab/hjg_cuda_paper_args.h"
@@ -29,7 +30,7 @@ template <int W> struct Tile
 	hjg_u32		row[hjg_padded(ROWS)];
 };
 
-/* The thread's part of the merge of [a, a + na) and [b, b + nb) in shared memory, from output d on, into registers. */
+/* Merge [a, a + na) and [b, b + nb) in shared memory, from output d, into the thread's registers. */
 template <int W> HJG_FN void
 merge_part(const Tile<W> &tile, hjg_u32 a, hjg_u32 na, hjg_u32 b, hjg_u32 nb, hjg_u32 d, typename HjgKey<W>::Mixed *key,
 		   hjg_u32 *row)
@@ -93,7 +94,10 @@ sort_tiles(const HjgKSortTiles &a)
 	Mixed		key[ITEMS];
 	hjg_u32		row[ITEMS];
 
-	/* the last tile is filled up with the greatest key; rows that have it come before, since the sort is stable */
+	/*
+	 * the last tile is padded with the greatest key; rows with that key come before the padding, since the
+	 * sort is stable
+	 */
 	for (hjg_u32 i = threadIdx.x; i < ROWS; i += THREADS)
 	{
 		tile.key[hjg_padded(i)] = i < n ? Key::mix(__ldcs(&keys[first + i])) : greatest(Mixed());
@@ -132,7 +136,7 @@ sort_tiles(const HjgKSortTiles &a)
 	write_tile<W>(tile, HjgRows<W, hjg_u32>(a.out.keys, a.out.rows), first, n);
 }
 
-/* The two runs that a tile's first row lies in: where the first begins, and the rows of both. */
+/* The two runs that contain a tile's first row: the first one's start, and the numbers of their rows. */
 struct Runs
 {
 	hjg_u32		first;
@@ -147,7 +151,7 @@ struct Runs
 	}
 };
 
-/* Rows of the first run that come before each tile; the grid covers the tiles. */
+/* Count the rows of the first run that come before each tile; the grid covers the tiles. */
 template <int W> HJG_FN void
 find_paths(const HjgKMerge &a)
 {

@@ -1,18 +1,19 @@
 /*
  * cuda_split.cu
- *	  A chunk of rows ordered by partition, for what stays on the device and what goes back to the host
- *	  (lab_host_spill.c).
+ *	  Ordering a batch of rows by partition, to keep some partitions on the device and return the others
+ *	  to the host (lab_host_spill.c).
  *
- * count_digits, then split_rows.  The partition of a row is the last bits of its mixed key (lab/hjg_stage.h), so that
- * joins of what stays, which use the leading ones, find their partitions even.  Keys come out as they came in, beside
- * columns of row numbers: what is spilled comes back as input.
+ * count_digits, then split_rows.  The last bits of a row's mixed key are its partition (lab/hjg_stage.h),
+ * so that joins of the kept rows, which use the leading bits, have even partitions.  Keys are written raw,
+ * beside columns of row numbers, since spilled rows return as input.
  *
- * The host says where each partition begins (base), because it alone knows which ones stay.  A tile is
- * ordered in shared memory and written run by run, as by scatter_rows (cuda_partition.cu); with up to 2^8 partitions runs are
- * long, and torn sectors few.
+ * The host sets the start of each partition (base), because it decides which ones stay.  A tile is ordered
+ * in shared memory and written run by run, as by scatter_rows (cuda_partition.cu); with up to 2^8
+ * partitions runs are long, and torn sectors few.
  *
- * Bytes a row, 4-byte keys: count_digits reads 4; split_rows reads 4 (8 with row numbers) and writes 8.  On an H100 8M
- * rows with 64 partitions take 0.017 ms (61 % of the memory's bandwidth) and 0.057 ms (40 %); the bus takes 0.6 ms to bring their keys.
+ * Bytes a row, 4-byte keys: count_digits reads 4; split_rows reads 4 (8 with row numbers) and writes 8.
+ * On an H100 8M rows with 64 partitions take 0.017 ms (61 % of the memory's bandwidth) and 0.057 ms (40
+ * %); the bus transfers their keys in 0.6 ms.
  */
 #include "hjg_cuda_kernel.h"
 #include "lab/hjg_cuda_paper_args.h"
@@ -20,12 +21,15 @@
 #define COUNT_THREADS 512
 #define SPLIT_THREADS 512
 
-/* The word whose last bits number partitions. */
+/* Return the word whose last bits number partitions. */
 HJG_FN hjg_u32 last_word(hjg_u32 key) { return hjg_mix32(hjg_hash_seed, key); }
 HJG_FN hjg_u32 last_word(hjg_u64 key) { return (hjg_u32) hjg_mix64(hjg_hash_seed, key); }
 HJG_FN hjg_u32 last_word(ulonglong2 key) { return (hjg_u32) hjg_mix128(hjg_hash_seed, key.x, key.y); }
 
-/* Blocks of 512 threads, as many as fit; each reads every gridDim.x-th 512 rows. */
+/*
+ * Count the rows of each partition.  Blocks of 512 threads, as many as fit; each reads every gridDim.x-th
+ * 512 rows.
+ */
 template <int W> HJG_FN void
 count_digits(const HjgKSplit &a)
 {
@@ -58,17 +62,17 @@ count_digits(const HjgKSplit &a)
 }
 
 /*
- * Blocks of 512 threads, two a multiprocessor, each taking every gridDim.x-th tile of 512 * ITEMS rows; dynamic shared
- * memory: the tile's rows.
+ * Scatter the rows.  Blocks of 512 threads, two a multiprocessor; each takes every gridDim.x-th tile of
+ * 512 * ITEMS rows.  Dynamic shared memory: the tile's rows.
  */
 template <int W, int ITEMS> HJG_FN void
 split_rows(const HjgKSplit &a)
 {
 	extern __shared__ __align__(16) hjg_u32 shared[];
 	__shared__ hjg_u32 sums[33];
-	/* counts, then where the run goes less where it lies */
+	/* counts, then the run's target minus its place */
 	__shared__ hjg_u32 place[1 << HJG_K_SPLIT_BITS];
-	__shared__ hjg_u32 run[1 << HJG_K_SPLIT_BITS];	/* where the run lies in the tile */
+	__shared__ hjg_u32 run[1 << HJG_K_SPLIT_BITS];	/* the run's place in the tile */
 	typedef typename HjgKey<W>::Raw Raw;
 	const hjg_u32 TILE = SPLIT_THREADS * ITEMS;
 	const hjg_u32 nparts = 1u << a.bits;
@@ -148,7 +152,7 @@ SPLIT_KERNELS(4, 12)
 SPLIT_KERNELS(8, 12)
 SPLIT_KERNELS(16, 6)
 
-/* One block; from: device memory, to: pinned host memory (cuda_flow.cu says why). */
+/* Copy words.  One block; from: device memory, to: pinned host memory (see cuda_flow.cu). */
 extern "C" __global__ void
 hjg_k_post_counts(const hjg_u32 *from, volatile hjg_u32 *to, hjg_u32 n)
 {

@@ -1,19 +1,20 @@
 /*
  * hjg_cuda_chunk.h
- *	  Room in chunks of a fixed size that are linked up as they fill: for the bucket chains of partitions, and for
- *	  the output of a block.
+ *	  Allocation in linked chunks of a fixed size, for the bucket chains of partitions and for the
+ *	  output of a block.
  *
- * A cursor is one word: the open chunk's number above, the places taken in it below.  Whoever takes the places that
- * do not fit any more takes what is left, gets new chunks (consecutive ones, if one is not enough) and opens the last of
- * them; who comes in between waits until the open chunk's number is another.  The first never waits, so the others do not wait for long.  A
- * warp's threads must not take from one cursor at the same time.
+ * A cursor is one word: the open chunk's number in the upper half, the number of its places taken in the
+ * lower.  The first thread whose places do not fit takes the rest of the chunk, allocates new chunks
+ * (consecutive ones, if one is not enough) and opens the last of them; later threads wait until the open
+ * chunk's number changes.  The first thread never waits, so the others do not wait long.  Threads of a
+ * warp must not take from the same cursor at the same time.
  */
 #ifndef HJG_CUDA_CHUNK_H
 #define HJG_CUDA_CHUNK_H
 
 #include "hjg_cuda_kernel.h"
 
-/* n places: the first `here` from place at of a chunk on, the others from the start of chunk next on. */
+/* n places: the first `here` at place at of a chunk, the others at the start of chunk next. */
 struct HjgTaken
 {
 	hjg_u32		chunk;
@@ -21,7 +22,7 @@ struct HjgTaken
 	hjg_u32		here;
 	hjg_u32		next;
 
-	/* the i-th of them, counted over all chunks */
+	/* number of the i-th place, counted over all chunks */
 	__device__ __forceinline__ hjg_u64
 	place(hjg_u32 i, hjg_u32 size) const
 	{
@@ -29,7 +30,7 @@ struct HjgTaken
 	}
 };
 
-/* get(k, chunk): the first of k new chunks that follow chunk. */
+/* Take n places.  get(k, chunk) returns the first of k new chunks that follow chunk. */
 template <class Get> HJG_FN HjgTaken
 hjg_chunk_take(unsigned long long *cursor, hjg_u32 n, hjg_u32 size, Get get)
 {

@@ -1,10 +1,10 @@
 /*
  * hjg_cuda_merge.h
- *	  Merge paths: how a merge of two sorted sequences is cut into parts of equal work.
+ *	  Merge paths, which cut a merge of two sorted sequences into parts of equal work.
  *
- * Rui and Tu, "Fast Equi-Join Algorithms on GPUs" (SSDBM 2017), 3.3.1: output d of a merge of A and B takes
- * i rows from A and d - i from B, and a binary search along the diagonal d finds i.  Any order of the keys does
- * for a merge join; here it is that of the mixed keys, read as unsigned numbers.
+ * Rui and Tu, "Fast Equi-Join Algorithms on GPUs" (SSDBM 2017), 3.3.1: output d of a merge of A and B
+ * takes i rows from A and d - i from B, and a binary search along the diagonal d finds i.  A merge join
+ * can use any order of the keys; this one is the order of the mixed keys as unsigned numbers.
  */
 #ifndef HJG_CUDA_MERGE_H
 #define HJG_CUDA_MERGE_H
@@ -13,7 +13,7 @@
 
 #define HJG_MERGE_THREADS 256
 
-/* Rows a thread: 8 in the paper; fewer where they would not fit the registers. */
+/* Rows a thread: 8 in the paper; fewer if they would not fit the registers. */
 template <int W> HJG_FN constexpr hjg_u32
 hjg_merge_items(void)
 {
@@ -30,14 +30,14 @@ HJG_FN bool hjg_less(hjg_u32 a, hjg_u32 b) { return a < b; }
 HJG_FN bool hjg_less(hjg_u64 a, hjg_u64 b) { return a < b; }
 HJG_FN bool hjg_less(ulonglong2 a, ulonglong2 b) { return a.x < b.x || (a.x == b.x && a.y < b.y); }
 
-/* Does the next row come from A?  FIRST: of equal rows, those of A do. */
+/* Does the next row come from A?  FIRST: A's come first among equal rows. */
 template <bool FIRST, class Mixed> HJG_FN bool
 hjg_takes_a(Mixed a, Mixed b)
 {
 	return FIRST ? !hjg_less(b, a) : hjg_less(a, b);
 }
 
-/* Rows of A among the first d of the merge; a(i) and b(j) give keys. */
+/* Count the rows of A among the first d of the merge; a(i) and b(j) return keys. */
 template <bool FIRST, class A, class B> HJG_FN hjg_u32
 hjg_merge_path(A a, hjg_u32 na, B b, hjg_u32 nb, hjg_u32 d)
 {
@@ -56,7 +56,7 @@ hjg_merge_path(A a, hjg_u32 na, B b, hjg_u32 nb, hjg_u32 d)
 	return low;
 }
 
-/* Places in shared memory: threads that stride by their items meet no bank twice. */
+/* Pad places in shared memory, so that threads that stride by their items avoid bank conflicts. */
 HJG_FN constexpr hjg_u32
 hjg_padded(hjg_u32 i)
 {

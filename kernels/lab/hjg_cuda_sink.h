@@ -1,30 +1,30 @@
 /*
  * hjg_cuda_sink.h
- *	  Where the joins of the literature put their pairs; each way is a class with the same functions.
+ *	  Methods of output of the joins of the literature; each is a class with the same functions.
  *
- *		begin(unit)						a unit of work begins; all threads of the block call it, and a barrier follows
- *		put(have, build_row, probe_row)	at most one pair of each lane; all lanes of a warp call it
- *		full()							more pairs than the capacity: the rest need not be looked for; likewise
- *		end_unit(unit)					all threads; a barrier follows
+ *		begin(unit)						begin a unit of work; all threads of the block, then a barrier
+ *		put(have, build_row, probe_row)	put at most one pair of each lane; all lanes of a warp call it
+ *		full()							do the pairs exceed the capacity, so that the search can end?
+ *		end_unit(unit)					end a unit; all threads of the block, then a barrier
  *		end()							the last call, after a barrier
- *		is_over(args)					asked by one thread before a unit: is full() true?
- *		is_done(args, unit)				likewise: was it joined by an earlier launch?
+ *		is_over(args)					one thread asks before a unit: is full() true?
+ *		is_done(args, unit)				likewise: has an earlier launch joined the unit?
  *
- * HJG_SINK_SUM		counts and adds up a checksum
- * HJG_SINK_WARP	a buffer of each warp in shared memory, written out in whole when it is full, with one
+ * HJG_SINK_SUM		counts pairs and computes a checksum
+ * HJG_SINK_WARP	a buffer of each warp in shared memory, written as a whole when it is full, with one
  *					atomic on the output's counter (Sioulas et al., ICDE 2019, III.C)
- * HJG_SINK_BLOCK	chunks of the output for each block, places taken from a cursor in shared memory (Rui and
- *					Tu, SSDBM 2017, 3.2.2)
- * HJG_SINK_PAGE	the direct output buffer there: each thread fills pages of its own
+ * HJG_SINK_BLOCK	chunks of the output for each block, places taken from a cursor in shared memory
+ *					(Rui and Tu, SSDBM 2017, 3.2.2)
+ * HJG_SINK_PAGE	the direct output buffer ibid.: each thread fills its own pages
  * HJG_SINK_COUNT	the first of two probes: counts the pairs of each unit (He et al., SIGMOD 2008)
- * HJG_SINK_PLACE	the second: writes them, each unit's from the sum of those before on
- * HJG_SINK_GROUP	a buffer for the pairs of a group of partitions, whose number is an estimate: a block that finds the
- *					buffer full gives up its unit, which is joined again later (Paul et al., 2020, IV.B.2)
- * HJG_SINK_SLOT	a slot of a buffer for each block, with room for what a unit has at worst; emptied into the output after
- *					each unit (there too, to compare with)
+ * HJG_SINK_PLACE	the second: writes each unit's pairs after those of earlier units
+ * HJG_SINK_GROUP	a buffer of estimated size for a group of partitions: a block that finds it full gives
+ *					up its unit, which is joined again later (Paul et al., 2020, IV.B.2)
+ * HJG_SINK_SLOT	a slot of a buffer for each block, with room for the most pairs of a unit; copied to
+ *					the output after each unit (ibid., for comparison)
  *
- * Pages and chunks that end up half empty leave holes; cuda_holes.cu moves the last pairs there.  What of the
- * pages lies beyond the capacity goes to the spill.  Shared is what a block needs of shared memory.
+ * Half-empty pages and chunks leave holes; cuda_holes.cu moves the last pairs into them.  Pages beyond the
+ * capacity lie in the spill.  Shared is a block's data in shared memory.
  */
 #ifndef HJG_CUDA_SINK_H
 #define HJG_CUDA_SINK_H
@@ -45,9 +45,9 @@ enum HjgSinkKind
 	HJG_SINK_SLOT
 };
 
-#define HJG_SINK_PAIRS 64		/* of a warp's buffer: 512 bytes, a multiple of a line */
+#define HJG_SINK_PAIRS 64		/* pairs of a warp's buffer: 512 bytes, a multiple of a line */
 
-/* As HjgPair lies in memory. */
+/* Arrange a pair as HjgPair in memory. */
 HJG_FN uint2
 hjg_pair_of(hjg_u32 build_row, hjg_u32 probe_row)
 {
@@ -135,13 +135,13 @@ template <int THREADS> struct HjgSink<HJG_SINK_WARP, THREADS>
 	}
 };
 
-/* Where the pairs of pages lie. */
+/* Addresses of the pairs of pages. */
 struct HjgPaged
 {
 	uint2	   *out;
 	uint2	   *spill;
 	hjg_u64		capacity;
-	hjg_u64		room;			/* and spill */
+	hjg_u64		room;			/* capacity and spill */
 
 	__device__ HjgPaged(const HjgKSink &a)
 		: out((uint2 *) a.output.pairs), spill((uint2 *) a.spill), capacity(a.output.capacity),
@@ -159,7 +159,7 @@ struct HjgPaged
 	}
 };
 
-/* Pages of all owners that are full, and no holes of theirs, are more than the capacity. */
+/* Do the pages exceed capacity and spill?  Then the pairs exceed the capacity, though each owner has holes. */
 HJG_FN bool
 hjg_pages_over(const HjgKSink &a, hjg_u32 page_pairs)
 {
@@ -226,7 +226,7 @@ template <int THREADS> struct HjgSink<HJG_SINK_PAGE, THREADS>
 	unsigned long long *taken;
 	hjg_u64	   *open;
 	hjg_u64		page;
-	hjg_u32		n;				/* pairs in it */
+	hjg_u32		n;				/* pairs in the page */
 
 	__device__ HjgSink(const HjgKSink &a, Shared *)
 		: paged(a), taken((unsigned long long *) a.taken), open((hjg_u64 *) a.open + blockIdx.x * THREADS + threadIdx.x),
@@ -328,7 +328,7 @@ template <int THREADS> struct HjgSink<HJG_SINK_PLACE, THREADS>
 	__device__ __forceinline__ void end() {}
 };
 
-/* Each unit begins a chunk of its own, so what a unit that was given up has written is known by its chunks. */
+/* Each unit begins a new chunk, so the chunks of a unit that was given up contain only its pairs. */
 template <int THREADS> struct HjgSink<HJG_SINK_GROUP, THREADS>
 {
 	struct Shared

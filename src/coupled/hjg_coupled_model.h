@@ -54,8 +54,8 @@ typedef struct HjgStepCosts
 													 * sums */
 	double		probe_rest_ns[2][HJG_STEP_SIZES];
 	/* of a piece, besides its rows, by size */
-	double		launch_ns[2][HJG_STEP_SIZES];	/* the device's piece behind another one, from that one's
-												 * end on; and busy_ns */
+	double		launch_ns[2][HJG_STEP_SIZES];	/* the device's piece after another, from the end of the
+												 * latter; and busy_ns */
 	double		call_ns[2][HJG_STEP_SIZES]; /* the CPU's time to queue a piece on the device */
 	double		wake_ns[2][HJG_STEP_SIZES]; /* added when the device is idle */
 	double		wait_ns[2][HJG_STEP_SIZES]; /* time until an idle device begins, and until its end is

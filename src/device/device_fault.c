@@ -5,8 +5,8 @@
  * The installed program is built without HJG_FAULTS and reads no variable for faults.
  *
  * HJG_FAULT is a comma-separated list of what:phase[:argument].  The argument of a fault that happens once
- * is the number of the operation of that phase, from 1, in this process; that of "slow" is a time, and all
- * operations are slow.
+ * is the number of the operation of that phase, from 1, in this process.  "slow" makes all operations slow;
+ * its argument is a time.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -230,7 +230,7 @@ extern HjgStatus hjg_cuda_number_rows(HjgCudaStream *stream, HjgCudaPtr rows, hj
 typedef struct HjgCudaTuning
 {
 	hjg_u32		most_chunk_rows;	/* probe rows of a chunk, ... */
-	hjg_u32		least_chunk_rows;	/* ...  and for a small budget */
+	hjg_u32		least_chunk_rows;	/* ... and for a small budget */
 } HjgCudaTuning;
 
 extern HjgCudaTuning hjg_cuda_tuning;

@@ -125,7 +125,7 @@ extern bool hjg_health_resting(const char *device, char *reason, size_t room);
 
 /*
  * Confine this process, which has one thread, and its children for good: they cannot access the data
- * directory except for the cache directory in it.  Returns HJG_CONFINED_...  for the methods that the
+ * directory except for the cache directory in it.  Returns HJG_CONFINED_... for the methods that the
  * kernel supports.
  */
 extern hjg_u32 hjg_confine(const char *data_dir, const char *cache_dir);

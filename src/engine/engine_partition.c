@@ -35,7 +35,7 @@ typedef struct PartitionTask
 {
 	HjgTask		task;
 	const HjgRuns *runs;		/* keys ... */
-	const HjgTable *places;		/* ...  whose tuples get the places in this array; NULL: mixed keys */
+	const HjgTable *places;		/* ... whose tuples get the places in this array; NULL: mixed keys */
 	const hjg_u8 *src;			/* ... or tuples */
 	hjg_u64		begin;
 	hjg_u64		end;

@@ -18,7 +18,7 @@ typedef struct HjgTableTask
 	HjgTable   *table;
 	const hjg_u32 *part_start;
 	hjg_u64		giant_part_rows;	/* partitions ... */
-	hjg_u64		giant_rows;		/* ...  and buckets of more rows than this are left to all slots */
+	hjg_u64		giant_rows;		/* ... and buckets of more rows than this are left to all slots */
 	int			width;
 	hjg_u32		part_buckets;	/* in a partition */
 	hjg_u8	   *slots;

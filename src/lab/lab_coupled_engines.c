@@ -110,7 +110,7 @@ are_alike(const EngineTimes *times, int a, int b)
 	return contestants[a].strategy != 0 && contestants[b].strategy != 0 && memcmp(times->cpu_rows[a], times->cpu_rows[b], sizeof(times->cpu_rows[a])) == 0;
 }
 
-/* Compute contestant i's loss against the fastest other one of [from, to), relative to that one's time. */
+/* Compute contestant i's loss relative to the time of the fastest other contestant of [from, to). */
 static double
 loss_of(const EngineTimes *times, int i, int from, int to)
 {

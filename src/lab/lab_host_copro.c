@@ -1,7 +1,6 @@
 /*
  * lab_host_copro.c
- *	  Joins of which neither side stays on the device: partitioned by the host's threads, joined by
- *	  sets.
+ *	  Joins of two sides too large for the device: partitioned by the host's threads, joined by sets.
  *
  * Two threads work besides the pool's.  The partitioner stages the build side, packs its partitions into
  * working sets, and stages the probe side; full blocks of the first set go to the other thread, all others

@@ -1,6 +1,6 @@
 /*
  * lab_host_rates.c
- *	  Chooses the system that joins sides of which neither stays on the device, from measured rates.
+ *	  Chooses the system that joins two sides too large for the device, from measured rates.
  *
  * Each phase takes as long as the slowest of its simultaneous activities; latencies and the filling of
  * pipelines are ignored.  On an H100's host (49 GB/s each way at once, 48 in blocks of 256K rows, 15

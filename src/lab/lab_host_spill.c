@@ -1,7 +1,7 @@
 /*
  * lab_host_spill.c
- *	  Joins of which neither side stays on the device: partitioned by the device, which sends back the
- *	  rows that it has no room for.
+ *	  Joins of two sides too large for the device: partitioned by the device, which sends back the rows
+ *	  that it has no room for.
  *
  * The host does nothing with rows.  The build side comes in unchanged, a chunk at a time, and each chunk
  * is ordered by partition (lab_host_split.c).  Rows of the first set's partitions stay; all others go back

@@ -1,10 +1,9 @@
 /*
  * hjg_checksum.h
- *	  Order-independent 64-bit checksum over result pairs, and over words.
+ *	  Order-independent 64-bit checksum of result pairs and of words.
  *
- * The sum, modulo 2^64, of a mixed value of each pair: threads may add up their
- * parts in any order, and a pair that is lost, doubled or changed shows.  It
- * guards against torn and misplaced writes, not against an adversary.
+ * The sum, modulo 2^64, of a mixed value of each pair: threads may add their parts in any order, and a
+ * lost, doubled or changed pair shows.  It detects torn and misplaced writes, not an adversary.
  */
 #ifndef HJG_CHECKSUM_H
 #define HJG_CHECKSUM_H
@@ -17,7 +16,7 @@
 #define HJG_CHECKSUM_FN static inline
 #endif
 
-/* Permute words: one that is changed always changes a sum of these. */
+/* Permute words: a changed word always changes the sum of permuted words. */
 HJG_CHECKSUM_FN hjg_u64
 hjg_checksum_word(hjg_u64 word)
 {
@@ -34,8 +33,9 @@ hjg_checksum_pair(hjg_u32 probe_row, hjg_u32 build_row)
 }
 
 /*
- * Place columns beside pairs: words times odd numbers that count their places, which hjg_checksum_place() numbers from a side of
- * a page on.  Modulo 2^64 no other word at a place, and no exchange of two words, has the same sum.
+ * Number the first place of a side's columns on a page.  Columns are summed as words times odd numbers,
+ * which count places: modulo 2^64 no other word at a place, and no exchange of two words, has the same
+ * sum.
  */
 HJG_CHECKSUM_FN hjg_u32
 hjg_checksum_place(hjg_u32 page_ix, HjgSideId side)

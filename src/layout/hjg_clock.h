@@ -1,6 +1,6 @@
 /*
  * hjg_clock.h
- *	  The clocks: one that only goes forward, for durations and limits, the same in all processes; and the time of day.
+ *	  A monotonic clock for durations and limits, the same in all processes, and the time of day.
  */
 #ifndef HJG_CLOCK_H
 #define HJG_CLOCK_H

@@ -1,15 +1,14 @@
 /*
  * hjg_csr.h
- *	  The build side in the memory of a GPU, as the CUDA driver's host code and its kernels share it.
+ *	  The build side in GPU memory, shared by the CUDA driver's host code and its kernels.
  *
- * Tuples lie in order of bucket, a bucket being the first bucket_bits bits of the
- * mixed key (hjg_hash.h); start[b] is the index of the first tuple of bucket b,
- * start[2^bucket_bits] = nrows.  Within a bucket tuples are in ascending order of build
- * row.  Where a bucket has more than HJG_CSR_HEAVY tuples all buckets are ordered by
- * the whole mixed key first ("sorted"), so that equal keys are neighbours and a
+ * Tuples are ordered by bucket; a bucket is the first bucket_bits bits of the mixed key (hjg_hash.h).
+ * start[b] is the index of the first tuple of bucket b, start[2^bucket_bits] = nrows.  Within a bucket
+ * tuples are in ascending order of build row.  If any bucket has more than HJG_CSR_HEAVY tuples, all
+ * buckets are ordered by the whole mixed key first ("sorted"), so that equal keys are adjacent and a
  * bucket can be searched by bisection.
  *
- * Mixed keys of 16 bytes are a high and a low word, in this order.
+ * A mixed key of 16 bytes is its high word followed by its low word.
  */
 #ifndef HJG_CSR_H
 #define HJG_CSR_H
@@ -19,12 +18,12 @@
 /* Buckets up to this size are scanned. */
 #define HJG_CSR_HEAVY 32
 
-/* Sorting by digits: rows of a tile, and most bits of a digit. */
+/* Radix sort: rows of a tile, and most bits of a digit. */
 #define HJG_CSR_TILE 4096
 #define HJG_CSR_DIGIT_BITS 8
 #define HJG_CSR_DIGITS 256
 
-/* Entries of a block of a scan. */
+/* Entries of a block of a prefix sum. */
 #define HJG_CSR_SCAN 4096
 
 typedef struct HjgCsrTable
@@ -38,7 +37,7 @@ typedef struct HjgCsrTable
 	hjg_u32		pad;
 } HjgCsrTable;
 
-/* A digit of the mixed key: of the high (0) or the low word (1). */
+/* A digit of the mixed key's high (0) or low word (1). */
 typedef struct HjgCsrDigit
 {
 	hjg_u32		word;
@@ -47,28 +46,28 @@ typedef struct HjgCsrDigit
 	hjg_u32		pad;
 } HjgCsrDigit;
 
-/* The slice of each row's matches that HjgCursor asks for; most = 0: all of them. */
+/* The slice of each row's matches that HjgCursor requests; most = 0: all matches. */
 typedef struct HjgCsrSlice
 {
 	hjg_u64		skip;
 	hjg_u64		most;
 } HjgCsrSlice;
 
-/* Facts about the buckets; zeroed before. */
+/* Facts about the buckets; zeroed by the caller. */
 typedef struct HjgCsrFacts
 {
 	hjg_u32		largest;		/* tuples in the largest bucket */
-	hjg_u32		duplicates;		/* a key occurs twice, in buckets that are not heavy */
+	hjg_u32		duplicates;		/* a key occurs twice in a bucket that is not heavy */
 } HjgCsrFacts;
 
-/* Where a window of probe rows is cut when its pairs do not fit. */
+/* The cut of a window of probe rows whose pairs do not fit. */
 typedef struct HjgCsrCut
 {
 	hjg_u64		total;			/* pairs of the window */
-	hjg_u64		begin;			/* first and last + 1 to be written, counted from its first row's first */
+	hjg_u64		begin;			/* first and last + 1 to be written, from the window's first pair */
 	hjg_u64		end;
-	hjg_u64		row;			/* first row of the window with pairs behind the end, or their number */
-	hjg_u64		skip;			/* of its pairs, those before the end */
+	hjg_u64		row;			/* first row with pairs at or after the end, or the number of rows */
+	hjg_u64		skip;			/* number of its pairs before the end */
 } HjgCsrCut;
 
 #endif							/* HJG_CSR_H */

@@ -1,16 +1,17 @@
 /*
  * hjg_cuda_args.h
- *	  Arguments of the CUDA kernels, passed by value: src/device/device_cuda_*.c fill them in, kernels/cuda_*.cu read them.
+ *	  Arguments of the CUDA kernels, passed by value: set by src/device/device_cuda_*.c, read by
+ *	  kernels/cuda_*.cu.
  *
- * Device addresses are hjg_u64.  Row counts and positions are 32 bits wide: a
- * resident side has at most HJG_K_MAX_ROWS rows.
+ * Device addresses are hjg_u64.  Row counts and positions have 32 bits: a resident side has at most
+ * HJG_K_MAX_ROWS rows.
  */
 #ifndef HJG_CUDA_ARGS_H
 #define HJG_CUDA_ARGS_H
 
 #include "layout/hjg_layout.h"
 
-/* Threads of a block, by kernel: each is compiled for and launched with that number. */
+/* Threads of a block of each kernel, fixed when it is compiled. */
 #define HJG_K_COUNT_THREADS 1024
 #define HJG_K_LIST_THREADS 1024
 #define HJG_K_SCATTER_THREADS 512
@@ -19,16 +20,16 @@
 #define HJG_K_FILL_THREADS 1024
 #define HJG_K_GATHER_THREADS 256
 
-/* Most rows of one resident side; leaves room for padding and for strides past the end. */
+/* Most rows of a resident side; leaves room for padding and for strides past the end. */
 #define HJG_K_MAX_ROWS 0x7FF00000u
 
-/* Most partition bits: the counters of a block lie in shared memory. */
+/* Most partition bits: a block's counters lie in shared memory. */
 #define HJG_K_MAX_BITS 15
 
-/* Flushes of the aligned scatter are multiples of so many rows: one 32-byte sector of 8-byte rows. */
+/* The aligned scatter writes multiples of this many rows: one 32-byte sector of 8-byte rows. */
 #define HJG_K_SECTOR_ROWS 4
 
-/* One side before it is mixed: keys, and row numbers, or 0 where position i is row i. */
+/* A side with raw keys; rows are row numbers, or 0 if position i is row i. */
 typedef struct HjgKSide
 {
 	hjg_u64		keys;
@@ -38,8 +39,8 @@ typedef struct HjgKSide
 } HjgKSide;
 
 /*
- * Rows after a scatter: mixed keys with their row numbers.  Keys and rows of 4 bytes
- * (or of 8 bytes each) lie side by side at keys; otherwise rows are a column of their own.
+ * Rows after a scatter: mixed keys with their row numbers.  Keys and row numbers of 4 bytes each (or 8
+ * bytes each) lie side by side in keys; otherwise row numbers are their own column.
  */
 typedef struct HjgKRows
 {
@@ -47,7 +48,7 @@ typedef struct HjgKRows
 	hjg_u64		rows;
 } HjgKRows;
 
-/* Where the partitions of one side lie: hjg_u32[2^bits] each. */
+/* Bounds of the partitions of a side: hjg_u32[2^bits] each. */
 typedef struct HjgKParts
 {
 	hjg_u64		first;
@@ -55,9 +56,9 @@ typedef struct HjgKParts
 } HjgKParts;
 
 /*
- * The units of a join of co-partitions: unit_first[2^bits + 1].  A unit is one chunk of at
- * most build_limit build rows with one of at most probe_limit probe rows; with lonely,
- * partitions without build rows have units too.
+ * The units of a join of co-partitions: unit_first[2^bits + 1].  A unit is one piece of at most
+ * build_limit build rows with one piece of at most probe_limit probe rows; with lonely, partitions without
+ * build rows have units too.
  */
 typedef struct HjgKUnits
 {
@@ -80,9 +81,10 @@ typedef struct HjgKCount
 } HjgKCount;
 
 /*
- * hjg_k_place_parts: where the partitions lie; one thread for each.  They start at multiples of 2^align_bits.  up
- * and down are copies of first and last that scatters count up and down; coarse, or 0, gets the
- * starts of the partitions of the leading bits - fine_bits bits.  units.unit_first is 0 where no join follows.
+ * hjg_k_place_parts: the places of the partitions, one thread for each.  Partitions start at multiples of
+ * 2^align_bits.  up and down are copies of first and last, which scatters increment and decrement; coarse,
+ * or 0, receives the starts of the partitions of the leading bits - fine_bits bits.  units.unit_first is 0
+ * if no join follows.
  */
 typedef struct HjgKPlace
 {
@@ -108,7 +110,7 @@ typedef struct HjgKTile
 	hjg_u32		pad;
 } HjgKTile;
 
-/* hjg_k_list_tiles: a warp for each coarse partition; ends[] is the coarse cursor after the first pass. */
+/* hjg_k_list_tiles: a warp for each coarse partition; ends[] are the coarse cursors after the first pass. */
 typedef struct HjgKTiles
 {
 	HjgKParts	parts;			/* fine partitions */
@@ -121,7 +123,7 @@ typedef struct HjgKTiles
 	hjg_u32		pad;
 } HjgKTiles;
 
-/* Most rows of a tile of hjg_k_scatter_aligned_BITS: what shared memory has room for. */
+/* Most rows of a tile of hjg_k_scatter_aligned_BITS, limited by shared memory. */
 #define HJG_K_ALIGNED_ROOM_10 24576u
 #define HJG_K_ALIGNED_ROOM_11 19968u
 #define HJG_K_ALIGNED_ROOM_12 11520u
@@ -142,7 +144,7 @@ typedef struct HjgKScatter
 	hjg_u32		pad;
 } HjgKScatter;
 
-/* The output of a join; which of the pointers are set depends on the kernel.  Columns are for benchmarks. */
+/* The output of a join; the kernel determines which pointers are set.  Columns are for benchmarks. */
 typedef struct HjgKOutput
 {
 	hjg_u64		counters;		/* hjg_u64[2]: pairs, checksum */
@@ -161,15 +163,16 @@ typedef struct HjgKJoin
 	HjgKUnits	units;
 	hjg_u64		ticket;			/* hjg_u32, zeroed by the caller */
 	HjgKOutput	output;
-	hjg_u32		mode;			/* HjgMatchMode; other than ALL: one build chunk a partition */
+	hjg_u32		mode;			/* HjgMatchMode; in modes other than ALL a partition has one piece of build
+								 * rows */
 	hjg_u32		pad;
 } HjgKJoin;
 
-/* Flags that filling a table sets. */
-#define HJG_K_REPEATED 1u		/* two build rows have one key */
-#define HJG_K_NO_ROOM 2u		/* a row did not find room, or its number has more bits than a slot has for it */
+/* Flags set while a table is filled. */
+#define HJG_K_REPEATED 1u		/* two build rows have the same key */
+#define HJG_K_NO_ROOM 2u		/* no room for a row, or its number has more bits than a slot provides */
 
-/* Flags of build keys that a table for joins of the mode cannot have. */
+/* Flags that exclude a table from joins of the mode. */
 #define HJG_K_UNSUITED(mode) \
 	((mode) == HJG_MATCH_ALL || (mode) == HJG_MATCH_LEFT ? HJG_K_REPEATED | HJG_K_NO_ROOM : HJG_K_NO_ROOM)
 
@@ -190,8 +193,8 @@ typedef struct HjgKTable
 #define HJG_K_PACKED_TILE 4096u
 
 /*
- * hjg_k_spread_packed_4, hjg_k_fill_packed_4, hjg_k_probe_packed_4_OUTPUT (cuda_packed.cu).  flags and cursors are zeroed by the
- * caller; the rest is written by the kernels before they read it.
+ * hjg_k_spread_packed_4, hjg_k_fill_packed_4, hjg_k_probe_packed_4_OUTPUT (cuda_packed.cu).  The caller
+ * zeroes flags and cursors; the kernels write the other arrays before they read them.
  */
 typedef struct HjgKPacked
 {
@@ -199,7 +202,7 @@ typedef struct HjgKPacked
 	HjgKSide	probe;
 	hjg_u64		flags;			/* hjg_u32: HJG_K_REPEATED, HJG_K_NO_ROOM */
 	hjg_u64		cursors;		/* hjg_u32[nregions]: rows of each region */
-	hjg_u64		spread;			/* mixed key and row number of region_rows rows a region */
+	hjg_u64		spread;			/* mixed keys and row numbers, region_rows a region */
 	hjg_u64		sectors;		/* of a region: region_sectors, then spare_sectors */
 	HjgKOutput	output;
 	hjg_u32		nregions;
@@ -207,8 +210,9 @@ typedef struct HjgKPacked
 	hjg_u32		spare_sectors;
 	hjg_u32		region_rows;
 	hjg_u32		reach;			/* ceil(2^32 / (nregions * region_sectors)) */
-	hjg_u32		row_bits;		/* of 36; the others hold any number below reach, and one more */
-	hjg_u32		unsuited;		/* flags that make a probe count ~0 pairs and do nothing else */
+	hjg_u32		row_bits;		/* of the 36 bits of a slot; the other bits hold any number below reach,
+								 * and one more */
+	hjg_u32		unsuited;		/* with any of these flags a probe counts ~0 pairs and does nothing else */
 	hjg_u32		mode;			/* HjgMatchMode */
 } HjgKPacked;
 
@@ -217,7 +221,7 @@ typedef struct HjgKDirect
 {
 	HjgKSide	build;
 	HjgKSide	probe;
-	hjg_u64		range;			/* hjg_u64[2]: least and greatest key, all ones and 0 at first */
+	hjg_u64		range;			/* hjg_u64[2]: least and greatest key, initially all ones and 0 */
 	hjg_u64		slots;			/* hjg_u32[nslots], HJG_NO_ROW when empty */
 	hjg_u64		flags;			/* hjg_u32: HJG_K_REPEATED */
 	HjgKOutput	output;
@@ -229,12 +233,12 @@ typedef struct HjgKDirect
 
 /*
  * hjg_k_gather_rows_N: rows of nwords words of 4 bytes.  Row i of to becomes row r of from, where r is the
- * build or the probe row of pair i, less first_row; or zero where the pair has no row of the side.
+ * build or the probe row of pair i, less first_row; it becomes zero if the pair has no row of the side.
  */
 typedef struct HjgKGather
 {
 	hjg_u64		pairs;			/* HjgPair[npairs] */
-	hjg_u64		from;			/* rows of a multiple of N words, aligned to as many */
+	hjg_u64		from;			/* rows of a multiple of N bytes, aligned to N bytes */
 	hjg_u64		to;
 	hjg_u64		npairs;
 	hjg_u32		nwords;
@@ -247,8 +251,8 @@ typedef struct HjgKGather
 #define HJG_K_SUM_THREADS 256
 
 /*
- * hjg_k_sum_columns: rows of nwords words that go beside npairs pairs of a result, of which the first is number in_page of
- * page first_page.
+ * hjg_k_sum_columns: rows of nwords words beside npairs pairs of a result; the first pair is number
+ * in_page of page first_page.
  */
 typedef struct HjgKSumColumns
 {

@@ -1,8 +1,8 @@
 /*
  * hjg_device_id.h
- *	  A device's kind and number, and what they are called: cpu, cuda:N, opencl:N.
+ *	  A device's kind, number and name: cpu, cuda:N, opencl:N.
  *
- * The only place that reads or makes such names.
+ * Only this file parses and formats such names.
  */
 #ifndef HJG_DEVICE_ID_H
 #define HJG_DEVICE_ID_H
@@ -15,11 +15,9 @@
 
 #include "layout/hjg_layout.h"
 
-/*
- * KIND(id, name, engine, numbered): what settings and views call it, and the engine that joins on it.
- */
+/* KIND(id, name, engine, numbered): name in settings and views, and the engine that joins on the device. */
 #define HJG_DEVICE_KINDS(KIND) \
-	KIND(ANY, "auto", "none", false)	/* no device in particular */ \
+	KIND(ANY, "auto", "none", false)	/* any device */ \
 	KIND(CPU, "cpu", "cpu", false) \
 	KIND(CUDA, "cuda", "cuda", true) \
 	KIND(OPENCL, "opencl", "coupled", true)
@@ -52,7 +50,7 @@ typedef struct HjgDeviceKindFacts
 	bool		numbered;
 } HjgDeviceKindFacts;
 
-/* Find the facts of a kind; those of ANY for a number that is none. */
+/* Return the facts of a kind; those of ANY for an invalid kind. */
 static inline const HjgDeviceKindFacts *
 hjg_device_kind(hjg_u32 kind)
 {
@@ -77,7 +75,7 @@ hjg_device_name(HjgDeviceId id)
 	return name;
 }
 
-/* Read a name, in letters of either case; false when it is none. */
+/* Parse a name, case-insensitively; false if it is not one. */
 static inline bool
 hjg_device_parse(const char *text, HjgDeviceId *id)
 {

@@ -1,26 +1,30 @@
 /*
  * hjg_hash.h
- *	  The bijective mixes by which every engine partitions and hashes join keys.
+ *	  The bijective mixes with which all engines partition and hash join keys.
  *
  * Room "layout": the common subset of C99, OpenCL C and CUDA.
  *
- * A mix is a permutation of the key's bit patterns, so an engine may store and
- * compare mixed keys in place of the keys: equal mixes mean equal keys, and no
- * pattern is left over that could mean "empty".  All engines take partition and
- * bucket numbers from the most significant bits of the mixed key (of its high
- * word for 16-byte keys): partition p of 2^b is a prefix of the buckets of any
- * finer division, so a table that is ordered by mixed key serves every fan-out.
+ * A mix is a permutation of the key's bit patterns, so an engine may store and compare mixed keys instead
+ * of keys: equal mixes mean equal keys, and no bit pattern is free to mean "empty".  All engines take
+ * partition and bucket numbers from the most significant bits of the mixed key (of its high word for
+ * 16-byte keys): a partition of 2^b is a range of the buckets of any finer division, so a table ordered by
+ * mixed key serves every fan-out.
  *
- * Seeds.  Keys are users', so nobody may know what their mixes will be: a mix depends on a seed that each process with tables draws
- * when it starts (the postmaster for all that it forks, the device process for itself and its devices) and that never
- * leaves it, because no table does.  The key is flipped before the first round, and the second one multiplies by a
- * secret odd factor: for any two keys the leading n bits of such products agree for at most 2 of 2^n factors
- * (Dietzfelbinger et al., "A Reliable Randomized Algorithm for the Closest-Pair Problem", 1997), and the last xor-shift keeps
- * apart what they keep apart.  Measured with 65,536 keys and 200 seeds each: keys of one bucket, of one end and of one high word by another
- * seed, dense and strided ones, ones whose differences the first round cancels or the second one meets as a lattice fall into the
- * first 8 to 16 bits as random keys do: 0.98 to 1.00 of the expected pairs in a bucket (3.05 for the worst seed), at most 11 keys in one of 65,536.
+ * Seeds.  Users choose the keys, so they must not be able to predict mixes: a mix depends on a secret
+ * seed.  Each process that creates tables draws a seed at its start (the postmaster for its children, the
+ * device process for itself and its devices).  The seed never leaves the process, since tables do not.
+ * The key is flipped before the first round, and the second round multiplies by a secret odd factor: for
+ * any two keys the leading n bits of such products agree for at most 2 of 2^n factors (Dietzfelbinger et
+ * al., "A Reliable Randomized Algorithm for the Closest-Pair Problem", 1997), and the last xor-shift
+ * preserves such differences.
  *
- * The inverses exist for tests, which choose keys that collide where they want.
+ * Measured with 65,536 keys and 200 seeds each: the keys were dense, strided, of one bucket, of one end or
+ * of one high word under another seed, had differences that the first round cancels, or formed a lattice
+ * for the second round.  The first 8 to 16 bits of their mixes are distributed like those of random keys:
+ * 0.98 to 1.00 of the expected pairs in a bucket (3.05 for the worst seed), at most 11 keys in one of
+ * 65,536 buckets.
+ *
+ * The inverses are for tests, which construct colliding keys.
  */
 #ifndef HJG_HASH_H
 #define HJG_HASH_H
@@ -39,10 +43,13 @@ typedef struct HjgHashSeed
 	hjg_u64		factor;			/* odd */
 } HjgHashSeed;
 
-/* The seed of hashes of other data than users' keys: that of benchmarks. */
+/* The seed for other data than users' keys, in benchmarks. */
 #define HJG_HASH_NO_SEED ((HjgHashSeed) {0, 0xd6e8feb86659fd93})
 
-/* The seed of this process (engine_seed.c), or of a CUDA image, which gets it when it is loaded; OpenCL kernels get it with their arguments. */
+/*
+ * The seed of this process (engine_seed.c), or of a CUDA image, which receives it when it is loaded;
+ * OpenCL kernels receive it as an argument.
+ */
 #if defined(__CUDACC__)
 extern "C"
 {
@@ -52,7 +59,7 @@ __constant__ HjgHashSeed hjg_hash_seed;
 extern HjgHashSeed hjg_hash_seed __attribute__((visibility("hidden")));
 #endif
 
-/* The first round is that of Chris Wellons' "lowbias32", a permutation of 32 bits. */
+/* Mix a 4-byte key.  The first round is that of Chris Wellons' "lowbias32", a permutation of 32 bits. */
 HJG_HASH_FN hjg_u32
 hjg_mix32(HjgHashSeed seed, hjg_u32 x)
 {
@@ -65,7 +72,7 @@ hjg_mix32(HjgHashSeed seed, hjg_u32 x)
 	return x;
 }
 
-/* The first round is that of degski's mix, a permutation of 64 bits. */
+/* Mix an 8-byte key.  The first round is that of degski's mix, a permutation of 64 bits. */
 HJG_HASH_FN hjg_u64
 hjg_mix64(HjgHashSeed seed, hjg_u64 x)
 {
@@ -79,9 +86,8 @@ hjg_mix64(HjgHashSeed seed, hjg_u64 x)
 }
 
 /*
- * High word of the mixed 16-byte key whose first 8 bytes are a and whose last 8
- * are b; its low word is b as it stands.  For a given b this permutes a, so the
- * pair (high, b) permutes the keys.
+ * Compute the high word of the mixed 16-byte key whose first 8 bytes are a and whose last 8 bytes are b;
+ * its low word is b itself.  For a given b this permutes a, so the pair (high, b) permutes the keys.
  */
 HJG_HASH_FN hjg_u64
 hjg_mix128(HjgHashSeed seed, hjg_u64 a, hjg_u64 b)
@@ -89,11 +95,11 @@ hjg_mix128(HjgHashSeed seed, hjg_u64 a, hjg_u64 b)
 	return hjg_mix64(seed, a ^ hjg_mix64(seed, b + (hjg_u64) 0x9e3779b97f4a7c15));
 }
 
-/* Compute the odd number by which a product with x becomes 1 (Newton's iteration). */
+/* Compute the inverse of an odd x modulo 2^64 (Newton's iteration). */
 HJG_HASH_FN hjg_u64
 hjg_hash_inverse(hjg_u64 x)
 {
-	hjg_u64		inverse = x;	/* right in 3 bits */
+	hjg_u64		inverse = x;	/* correct in 3 bits */
 
 	for (int bits = 3; bits < 64; bits *= 2)
 		inverse *= 2 - x * inverse;
@@ -122,7 +128,7 @@ hjg_unmix64(HjgHashSeed seed, hjg_u64 x)
 	return x ^ seed.flip;
 }
 
-/* Find the first 8 bytes of the key that hjg_mix128() takes to (high, b). */
+/* Invert hjg_mix128(): return the first 8 bytes of the key whose mix is (high, b). */
 HJG_HASH_FN hjg_u64
 hjg_unmix128(HjgHashSeed seed, hjg_u64 high, hjg_u64 b)
 {

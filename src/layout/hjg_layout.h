@@ -1,18 +1,16 @@
 /*
  * hjg_layout.h
- *	  The bytes that backends, the device process and the kernels share.
+ *	  The memory layout that backends, the device process and the kernels share.
  *
- * Room "layout": plain declarations in the common subset of C99 and OpenCL C,
- * and inline functions over them.  Nothing here includes anything of ours, and
- * nothing here holds a pointer: what lies in shared memory is addressed by
- * slab number and offset, because every process maps the arena where it likes.
+ * Room "layout": plain declarations in the common subset of C99 and OpenCL C, and inline functions on
+ * them.  It includes nothing of other rooms and contains no pointers: data in shared memory is addressed
+ * by slab number and offset, because every process maps the arena at its own address.
  *
- * Terms.  A join has a build side (core's inner) and a probe side (core's
- * outer).  Rows travel as keys, and with them, where a job has any, payload columns of
- * fixed width (HjgPayloadBytes); a build row is named by its build row number (unique
- * within a job), a probe row by its position in its probe batch.
- * Rows whose key has a NULL never get here.  No key value is reserved: an empty
- * table entry is never encoded as a key.
+ * Terms.  A join has a build side (core's inner) and a probe side (core's outer).  Clients send the join
+ * keys of both sides and, for some jobs, payload columns of fixed width (HjgPayloadBytes).  A build row is
+ * identified by its build row number (unique within a job), a probe row by its position in its probe
+ * batch.  Rows with a NULL in the key are never sent.  No key value is reserved: an empty table entry is
+ * never encoded as a key.
  */
 #ifndef HJG_LAYOUT_H
 #define HJG_LAYOUT_H
@@ -30,16 +28,16 @@ typedef uint32_t hjg_u32;
 typedef uint64_t hjg_u64;
 #endif
 
-/* Version of all bytes in this room; the device process refuses an arena of another one. */
+/* Version of all layouts in this room; the device process refuses an arena of another version. */
 #define HJG_LAYOUT_VERSION 13
 
-/* Doubles in which a calibration is kept: HjgCalibration. */
+/* Number of doubles of a calibration: HjgCalibration. */
 #define HJG_CALIBRATION_VALUES 176
 
-/* Unit of leasing, of host registration and of giving memory back. */
+/* Unit of leasing, of host registration and of releasing memory. */
 #define HJG_SLAB_BYTES (2u * 1024u * 1024u)
 
-/* "No such row": the build side of a pair whose probe row has no match. */
+/* "No such row": the build row of a pair whose probe row has no match. */
 #define HJG_NO_ROW 0xFFFFFFFFu
 
 /* Most build rows of one job; larger build sides are partitioned above the engine. */
@@ -49,8 +47,8 @@ typedef uint64_t hjg_u64;
 #define HJG_MAX_PROBE_ROWS (8u * 1024u * 1024u)
 
 /*
- * One result row.  probe_row is the position in the probe batch, build_row the
- * build row number or HJG_NO_ROW.
+ * A result row: probe_row is the position in the probe batch, build_row the build row number or
+ * HJG_NO_ROW.
  */
 typedef struct HjgPair
 {
@@ -59,18 +57,18 @@ typedef struct HjgPair
 } HjgPair;
 
 /*
- * The pairs that an engine emits for a probe row with m matches.  SEMI also serves
- * inner joins whose build side is unique for each probe row.
+ * The pairs that an engine emits for a probe row with m matches.  SEMI also serves inner joins in which
+ * each probe row has at most one match.
  */
 typedef enum HjgMatchMode
 {
 	HJG_MATCH_ALL = 0,			/* m pairs */
 	HJG_MATCH_LEFT,				/* m pairs, or one with HJG_NO_ROW when m = 0 */
-	HJG_MATCH_SEMI,				/* one pair when m > 0: with any one of the matches */
-	HJG_MATCH_ANTI				/* one pair with HJG_NO_ROW when m = 0 */
+	HJG_MATCH_SEMI,				/* one pair with any of the matches if m > 0 */
+	HJG_MATCH_ANTI				/* one pair with HJG_NO_ROW if m = 0 */
 } HjgMatchMode;
 
-/* Key widths that an engine takes, in bytes; keys compare bytewise. */
+/* Key widths in bytes; keys compare bytewise. */
 #define HJG_KEY_WIDTH_4 4
 #define HJG_KEY_WIDTH_8 8
 #define HJG_KEY_WIDTH_16 16
@@ -79,29 +77,26 @@ typedef enum HjgMatchMode
 #define HJG_WIDTH_BIT(key_width) ((hjg_u32) (key_width) / HJG_KEY_WIDTH_4)
 
 /*
- * Where the result rounds of one probe batch stand.  A round holds all pairs
- * of the probe rows from here up to the cursor it returns; a probe row whose
- * matches do not fit is cut, and skip counts those already emitted, in
- * ascending order of build row number.  So any engine can go on, or redo the
- * round, from a cursor that another engine returned.
- * Start: all 0.  Finished: row = number of rows of the batch, skip = 0.
+ * Position of the result rounds of a probe batch.  A round contains all pairs of the probe rows from this
+ * cursor to the cursor that it returns.  A probe row whose matches do not fit is cut: skip counts its
+ * pairs already emitted, in ascending order of build row number.  So any engine can continue, or repeat
+ * the round, from a cursor returned by another engine.  Start: all 0.  Finished: row = number of rows of
+ * the batch, skip = 0.
  *
- * Slices.  In mode ALL a round may ask for a slice of each row's matches (most > 0), because
- * the client may need no more of a row once one of its pairs passed another test.
- * Such a round holds, from row on and for every row, at most "most" pairs: those
- * after the first skip matches in descending order of build row number; with most = 1, which
- * goes with skip = 0, any one of the matches.  A row is not cut: if its slice does not
- * fit, the round ends before it.  The pairs of a row are next to each other in the result.
- * (Descending, as core's hash join looks at the newest row first, and queries ask for it:
- * "no later row of the same key".)
- * The cursor that is returned has the same most and, unless it is finished, the same
- * skip.  An engine may return all matches of a row instead, which is correct, though slower.  If it cuts
- * a row, the client goes on without slices; the cursor means the same to every engine.
+ * Slices.  In mode ALL a round may request a slice of each row's matches (most > 0), because a client may
+ * need no more pairs of a row once one of them has passed another test.  For row and every later row such
+ * a round contains at most "most" pairs: those after the first skip matches in descending order of build
+ * row number; with most = 1, which requires skip = 0, any one of the matches.  A row is not cut: if its
+ * slice does not fit, the round ends before it.  The pairs of a row are adjacent in the result.  (The
+ * order is descending because core's hash join visits the newest row first, and queries rely on it: "no
+ * later row of the same key".)  The returned cursor has the same most and, unless it is finished, the same
+ * skip.  An engine may return all matches of a row instead, which is correct but slower.  If it then cuts
+ * a row, the client continues without slices; the cursor means the same to every engine.
  */
 typedef struct HjgCursor
 {
 	hjg_u32		row;
-	hjg_u32		most;			/* pairs of a row; 0: all */
+	hjg_u32		most;			/* most pairs of a row; 0: all */
 	hjg_u64		skip;
 } HjgCursor;
 
@@ -114,21 +109,24 @@ typedef enum HjgSideId
 	HJG_SIDES
 } HjgSideId;
 
-/* Payload columns of a row of a side lie side by side; together they have a multiple of UNIT bytes, and at most MAX. */
+/*
+ * The payload columns of a row of a side lie side by side; together they have a multiple of UNIT bytes, at
+ * most MAX.
+ */
 #define HJG_PAYLOAD_UNIT 4
 #define HJG_MAX_PAYLOAD_BYTES 128
 
 /*
- * Bytes of a row's payload columns that a job sends along with the keys, for a device to gather them into the
- * result (early materialisation); 0: the side has none, or they are fetched by row number where
- * the result is read (late).  Their meaning is the client's alone.
+ * Bytes of a row's payload columns that a job sends with the keys, for a device to gather into the result
+ * (early materialization).  0: the side has none, or the reader of the result fetches them by row number
+ * (late).  Only the client knows their meaning.
  */
 typedef struct HjgPayloadBytes
 {
 	hjg_u32		bytes[HJG_SIDES];
 } HjgPayloadBytes;
 
-/* Sides as a set. */
+/* Sets of sides. */
 #define HJG_SIDE_BIT(side) (1u << (side))
 
 #ifndef __OPENCL_VERSION__
@@ -142,8 +140,8 @@ hjg_payload_valid(HjgPayloadBytes payload)
 }
 
 /*
- * Count the rows that an input slab holds.  With payload columns it is divided in two: a power of two of keys, and behind them the
- * rows' columns, which begin at hjg_input_payload_off().
+ * Count the rows of an input slab.  With payload columns the slab has two parts: the keys of a power of
+ * two of rows, and the rows' columns, which begin at hjg_input_payload_off().
  */
 static inline hjg_u32
 hjg_input_rows(hjg_u32 key_width, hjg_u32 payload_bytes)
@@ -162,8 +160,8 @@ hjg_input_payload_off(hjg_u32 key_width, hjg_u32 payload_bytes)
 }
 
 /*
- * A result slab holds hjg_page_pairs() pairs, then as many rows of build columns, then as many of probe columns.  The
- * room for a side is there whether or not a round has its columns.
+ * Count the pairs of a result slab: it holds as many pairs, then as many rows of build columns, then of
+ * probe columns.  The room for a side's columns exists even if a round does not have them.
  */
 #define HJG_PAGE_ALIGNMENT_PAIRS 16
 

@@ -24,7 +24,7 @@ typedef struct HjgCudaUnitCosts
 	double		out_mb_ns;		/* ... and to it */
 	double		stream_mb_ns;	/* 1 MB of device memory, read or written in order */
 	double		gather_l2_ns;	/* a random read of one sector, in the L2 cache, ... */
-	double		gather_ns;		/* ...  and beyond it */
+	double		gather_ns;		/* ... and beyond it */
 	double		insert_l2_ns;	/* an atomic insert, in the L2 cache */
 	double		insert_ns;
 	double		sort_row_ns;	/* a build row in one pass of the sort of "csr" */
@@ -110,7 +110,7 @@ typedef struct HjgCudaTrial
 typedef enum HjgCudaTrialId
 {
 	HJG_CUDA_TRIAL_SMALL,		/* a table within the cache, no matches, ... */
-	HJG_CUDA_TRIAL_PAIRS,		/* ...  and all rows match */
+	HJG_CUDA_TRIAL_PAIRS,		/* ... and all rows match */
 	HJG_CUDA_TRIAL_LARGE,		/* a table beyond the cache */
 	HJG_CUDA_TRIAL_PARTITIONED, /* one pass */
 	HJG_CUDA_TRIAL_SORTED,

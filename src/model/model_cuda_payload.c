@@ -21,7 +21,7 @@
 
 #define FETCH_CACHED_NS 1.5		/* a row, in order or from a cache, ... */
 #define FETCH_CACHED_BYTE_NS 0.05
-#define FETCH_NS 8.0			/* ...  and from beyond the cache, when many fetches overlap */
+#define FETCH_NS 8.0			/* ... and from beyond the cache, when many fetches overlap */
 #define FETCH_BYTE_NS 0.15
 #define SEND_NS 0.5				/* a row into a slab */
 #define SEND_BYTE_NS 0.05

@@ -22,7 +22,7 @@ extern const HjgFaultKind hjg_fault_kinds[HJG_FAULT_KINDS];
 typedef HjgStatus (*HjgFaultRun) (const void *arg, const char **wrong);
 
 /*
- * Fail at call 1, 2, ...  until the join ends before that call: each in a separate process, since some
+ * Fail at call 1, 2, ... until the join ends before that call: each in a separate process, since some
  * errors end it.  A join must end with the right rows or with a status, or its process must end cleanly.
  * Returns the number of failed calls, or -1 after any other end, which is printed.  Must precede the first
  * context of this process, which does not survive a fork.

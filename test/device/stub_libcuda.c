@@ -19,7 +19,7 @@
  *		HJG_STUB_HANG=N			call N does not return
  *		HJG_STUB_STALL=N		from call N on no event is ever ready
  *		HJG_STUB_ONCE=PATH		these three happen only if the file exists, which is removed
- * Calls are counted from 1, without cuGetError...  and the listing of devices.
+ * Calls are counted from 1, without cuGetError... and the listing of devices.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -194,7 +194,7 @@ same_slice(const Case *c, hjg_u32 row, HjgCursor slice, const HjgPair *pairs, hj
 	return good;
 }
 
-/* Run the rounds of a slice; NULL, or what is wrong. */
+/* Run the rounds of a slice; returns NULL or an error text. */
 static const char *
 slice_case(void *join, const Case *c, HjgCursor slice, hjg_u32 capacity)
 {

@@ -251,7 +251,7 @@ may_refuse(const Kind *kind, const Case *c, hjg_u64 chunk_rows, HjgStatus status
 	return chunk_rows < 4 * (hjg_u64) c->build.nrows || (kind->set_part > 1 && c->mode != HJG_MATCH_ALL);
 }
 
-/* Run one mode; NULL, or what is wrong; *njoined counts the runs that did not refuse. */
+/* Run one mode; returns NULL or an error text; *njoined counts the runs that did not refuse. */
 static const char *
 run_mode(const Kind *kind, const Case *c, int *njoined)
 {
@@ -303,7 +303,7 @@ test_results(const Kind *kind)
 
 /* ---- sets ---- */
 
-/* Check the sets; NULL, or what is wrong. */
+/* Check the sets; returns NULL or an error text. */
 static const char *
 check_sets(const hjg_u64 *rows, int nparts, hjg_u64 capacity, const HjgCudaSets *sets)
 {

@@ -263,7 +263,7 @@ join_ahead(Joined *joined, const HjgCudaStrategy *strategy, const HjgCudaShape *
 	return npairs;
 }
 
-/* Join a case; NULL, or what is wrong; *declined counts builds that refused. */
+/* Join a case; returns NULL or an error text; *declined counts builds that refused. */
 static const char *
 join_case(HjgCudaStream *stream, const HjgCudaStrategy *strategy, const Case *c, bool with_rows, int *declined)
 {

@@ -133,13 +133,13 @@ extern bool rounds_may_end_early;
 extern bool check_round(const Case *c, const HjgCursor *from, const HjgCursor *to, const HjgResult *result);
 
 /*
- * Run all rounds of a batch, with pages of their own, and check each; NULL on success, otherwise what is
- * wrong.  probe is an engine's, with its join.
+ * Run all rounds of a batch, with their own pages, and check each; returns NULL or an error text.
+ * probe is an engine's, with its join.
  */
 typedef HjgStatus (*ProbeFn) (void *join, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result);
 extern const char *run_rounds(const Case *c, ProbeFn probe, void *join, int npages, hjg_u32 page_pairs);
 
-/* Build, probe in rounds, check each; NULL on success, otherwise what is wrong. */
+/* Build, probe in rounds, check each; returns NULL or an error text. */
 extern const char *run_case(const Case *c, HjgPool *pool, HjgCpuStrategy strategy, int npages,
 							hjg_u32 page_pairs, Memory *memory);
 

@@ -91,7 +91,10 @@ free_packed(HjgSegment *packed, int nsegments)
 	free(packed);
 }
 
-/* Build, probe in rounds, check each; NULL, or what is wrong.  Packed keys: probe is their segments. */
+/*
+ * Build, probe in rounds, check each; returns NULL or an error text.  Packed keys: probe is their
+ * segments.
+ */
 static const char *
 run_segments(const Case *c, const HjgSegment *build, const HjgSegment *probe, HjgPool *pool, const HjgCoupledConfig *config,
 			 const HjgRunner *runner, int npages, hjg_u32 page_pairs, HjgCoupledStats *stats)

@@ -168,7 +168,7 @@ may_refuse(const HjgPackPlan *plan)
 	return plan->scale || plan->dict;
 }
 
-/* Pack, unpack, compare; NULL or what is wrong. */
+/* Pack, unpack, compare; returns NULL or an error text. */
 static const char *
 round_trip(Batch *b, const HjgPackPlan *plans, bool *refused)
 {
