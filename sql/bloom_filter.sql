@@ -3,7 +3,7 @@ set client_min_messages = warning;
 set hjoin_gpu.force = on;
 set max_parallel_workers_per_gather = 0;
 -- as with build sides that are not small
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 create table bloom_l (id int, k int, k8 bigint, k16 bigint, t text);
 create table bloom_r (id int, k int, k8 bigint, k16 bigint, t text);
 insert into bloom_l select g, case when g % 50 <> 0 then (g * 7919::bigint) % 40000 end, (g * 7919::bigint) % 40000 << 30, g % 3, 'key ' || (g * 7919::bigint) % 40000 from generate_series(1, 40000) g;
@@ -62,12 +62,12 @@ set hjoin_gpu.direct_scan = off;
 select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k = r.k', 37267);
 reset hjoin_gpu.direct_scan;
 -- where they lie, too, in a page or in the vectors of a join below
-set hjoin_gpu.embedded_rows = 1000000;
+set hjoin_gpu.in_backend_rows = 1000000;
 select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k = r.k', 37267);
 select * from hjg_filter('select count(l.t) from bloom_l l join bloom_r r on l.t = r.t', 38000);
 select * from hjg_filter('select l.t, r.id from bloom_l l left join bloom_l m on l.id = m.id join bloom_r r on l.k8 = r.k8', 38000);
 select * from hjg_filter('select count(*) from bloom_l l join (select * from bloom_r where id < 0) r on l.k = r.k', 0);
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
 select * from hjg_filter('select count(l.t) from bloom_l l join bloom_r r on l.k = r.k', 37267);

@@ -66,13 +66,13 @@ declare
 	c constant refcursor := 'w';
 	r record;
 begin
-	perform set_config('hjoin_gpu.embedded_rows', '0', true);
+	perform set_config('hjoin_gpu.in_backend_rows', '0', true);
 	for i in 1 .. 30001 loop
 		fetch c into r;
 		exit when not found;
 		insert into fetched values (r.many_id, r.few_id);
 		if i in (100, 10500) then
-			perform set_config('hjoin_gpu.embedded_rows', case i when 100 then '1000000' else '0' end, true);
+			perform set_config('hjoin_gpu.in_backend_rows', case i when 100 then '1000000' else '0' end, true);
 		end if;
 	end loop;
 end $$;

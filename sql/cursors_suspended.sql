@@ -1,7 +1,7 @@
 -- Cursors whose joins give their job back between two fetches, and go on in the backend: the same rows, for each kind of
 -- join, whatever was under way.
 set hjoin_gpu.force = on;
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 set hjoin_gpu.bloom_filter = off;
 -- The rows of a query by a cursor that may keep its jobs for so many fetches of one row.
 create function hjg_fetched(query text, kept int) returns setof text language plpgsql as $$

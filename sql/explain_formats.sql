@@ -23,10 +23,10 @@ select * from hjg_explain('costs off, format json', 'select p.id, b.t from probe
 select * from hjg_explain('costs off, format yaml', 'select p.id, b.t from probe p left join build b on p.k = b.k and p.v < b.v');
 select * from hjg_explain('costs off, format xml', 'select p.id, b.t from probe p left join build b on p.k = b.k and p.v < b.v');
 -- ANALYZE
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 select * from hjg_explain('analyze, buffers off, costs off, timing off, summary off', 'select p.id, b.t from probe p left join build b on p.k = b.k and p.v < b.v');
 select * from hjg_explain('analyze, buffers off, costs off, timing on, summary off, format json', 'select p.id, b.t from probe p left join build b on p.k = b.k and p.v < b.v');
-reset hjoin_gpu.embedded_rows;
+reset hjoin_gpu.in_backend_rows;
 select * from hjg_explain('analyze, buffers off, costs off, timing off, summary off', 'select p.id, b.t from one_row p join build b on p.k = b.k');
 -- formats other than text have the same keys wherever the join ran, and when there was none
 create function hjg_keys(query text) returns table (engine text, joined_in text, device text, keys text[]) language plpgsql as $$
@@ -38,9 +38,9 @@ begin
 	return query select plan->>'Engine', plan->>'Joined In', plan->>'Device', array(select jsonb_object_keys(plan) order by 1);
 end $$;
 select condition, engine, joined_in, device, keys = first_value(keys) over (order by n) as same_keys
-	from (values (1, 'p.id + 0 > 0', '0'), (2, 'p.id + 0 > 0', '1000000'), (3, 'p.id + 0 < 0', '1000000')) variant (n, condition, embedded_rows),
-	set_config('hjoin_gpu.embedded_rows', embedded_rows, false),
+	from (values (1, 'p.id + 0 > 0', '0'), (2, 'p.id + 0 > 0', '1000000'), (3, 'p.id + 0 < 0', '1000000')) variant (n, condition, in_backend_rows),
+	set_config('hjoin_gpu.in_backend_rows', in_backend_rows, false),
 	hjg_keys('select p.id from probe p left join one_row b on p.k = b.k where ' || condition) order by n;
-reset hjoin_gpu.embedded_rows;
+reset hjoin_gpu.in_backend_rows;
 -- every kind of join says what it is
 select jt, x from unnest(array['inner', 'left', 'right', 'full']) jt, lateral hjg_plan(format('select * from probe p %s join build b on p.k = b.k', jt)) x where x like '%GpuHashJoin%' or x like '%Join Type%';

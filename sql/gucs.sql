@@ -5,7 +5,7 @@ set hjoin_gpu.strategy = 'bogus';
 set hjoin_gpu.on_fallback = 'panic';
 set hjoin_gpu.materialization = 'soon';
 set hjoin_gpu.enabled = 'perhaps';
-set hjoin_gpu.embedded_rows = -5;
+set hjoin_gpu.in_backend_rows = -5;
 set hjoin_gpu.cpu_threads = 100000000;
 set hjoin_gpu.device = 'abacus';
 set hjoin_gpu.device = 'cuda:x';
@@ -18,14 +18,14 @@ show hjoin_gpu.device;
 -- a device that is not there is a fallback, not an error
 set hjoin_gpu.device = 'cuda:7';
 set hjoin_gpu.force = on;
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 set hjoin_gpu.on_fallback = 'silent';
 select count(*) from probe p join build b on p.k = b.k;
 set hjoin_gpu.on_fallback = 'error';
 select count(*) from probe p join build b on p.k = b.k;
 reset hjoin_gpu.on_fallback;
 reset hjoin_gpu.device;
-reset hjoin_gpu.embedded_rows;
+reset hjoin_gpu.in_backend_rows;
 -- off means off, on means where it pays, force means wherever it can
 set hjoin_gpu.force = on;
 set hjoin_gpu.enabled = off;

@@ -93,11 +93,11 @@ select count(*) from c_fact f join c_dim1 x on f.d1 = x.k;
 select count(*) from c_fact f left join c_dim3 z on f.d3 = z.k;
 
 -- the device process does not take part, or no more
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 set hjoin_gpu.on_fallback = silent;
 set hjoin_gpu.device = 'cuda:77';
 select count(*), sum(f.v), min(x.n), max(y.n) from (c_fact f join c_dim1 x on f.d1 = x.k) left join c_dim2 y on f.d2 = y.k;
 reset hjoin_gpu.device;
 select count(*), sum(f.v), min(x.n), max(y.n) from (c_fact f join c_dim1 x on f.d1 = x.k) left join c_dim2 y on f.d2 = y.k;
-set hjoin_gpu.embedded_rows = -1;
+set hjoin_gpu.in_backend_rows = -1;
 select count(*), sum(f.v), min(x.n), max(y.n) from (c_fact f join c_dim1 x on f.d1 = x.k) left join c_dim2 y on f.d2 = y.k;

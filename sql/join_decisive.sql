@@ -53,7 +53,7 @@ begin
 	candidates := jsonb_path_query_first(plan::jsonb, '$.**."Candidate Pairs"');
 	removed := jsonb_path_query_first(plan::jsonb, '$.**."Rows Removed by Join Filter"');
 end $$;
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 select count(*) as pairs, count(distinct l.id) as with_candidates, count(distinct l.id) filter (where r.k < 4) as with_300
 	from few l join many r on l.k = r.k;
 -- the first decides: one a row
@@ -79,4 +79,4 @@ select candidates < 150000 + 10000 * 20 as bounded
 select * from hjg_same('select id from stream l where not exists (select from many r where r.k = l.k and r.v + l.v > 700 and r.k < l.k + 1)');
 drop table many, few, uniq, chunks, stream;
 drop function looked_at;
-reset hjoin_gpu.embedded_rows;
+reset hjoin_gpu.in_backend_rows;

@@ -104,7 +104,7 @@ begin
 		end if;
 	end loop;
 end $$;
-set hjoin_gpu.embedded_rows = 1000000;
+set hjoin_gpu.in_backend_rows = 1000000;
 select read_all('select * from few f where exists (select 1 from many m where m.k = f.k)') as semi,
 	read_all('select * from few f where k > 3 and not exists (select 1 from many m where m.t = f.t)') as anti,
 	read_all('select * from few f where exists (select 1 from many m where m.k = f.k and m.v > f.v)') as to_the_end;
@@ -115,7 +115,7 @@ select * from semi_anti('select o.id, (select sum(f.v) from few f where f.v > o.
 select * from semi_anti('select o.id, (select count(*) from (select * from medium where id between 101 and 292) s where %s (select from many m where m.id = s.id and m.v + 100 > o.v)) from few o where id < 4');
 -- the table of the other side is built once
 select * from semi_anti('select o.id, (select sum(f.v) from few f where f.v > o.v and %s (select from many m where m.k = f.k and m.v > f.v)) from few o where id < 6');
-reset hjoin_gpu.embedded_rows;
+reset hjoin_gpu.in_backend_rows;
 -- larger than memory; and one key that no partitioning divides
 create function batches(query text) returns bool language plpgsql as $$
 declare
@@ -176,13 +176,13 @@ rollback;
 -- verified by core's rules, as core has them
 select hjoin_gpu_stat_reset();
 set hjoin_gpu.verify = 1;
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 select count(*), sum(v) from few f where exists (select 1 from many m where m.k4 = f.k8 and m.v < f.v);
 select count(*), sum(v) from few f where not exists (select 1 from many m where m.k4 = f.k8 and m.v < f.v);
 select count(*), sum(v) from few f where not exists (select 1 from many m where m.t = f.t);
 select name, value from hjoin_gpu_stat where name in ('verified_joins', 'verified_mismatches') order by name;
 reset hjoin_gpu.verify;
-reset hjoin_gpu.embedded_rows;
+reset hjoin_gpu.in_backend_rows;
 -- offered once: what core adds in its own name where it knows such joins is gone under force, and loses by price
 reset work_mem;
 reset hjoin_gpu.force;

@@ -17,7 +17,7 @@ select * from hjg_kinds('poor_r l', 'poor_l r', 'l.k === r.k');
 -- with a residual condition
 select * from hjg_kinds('poor_l l', 'poor_r r', 'l.k === r.k and l.id % 50 > r.id % 40');
 -- in the device process, and with little memory
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 select * from hjg_kinds('poor_l l', 'poor_r r', 'l.k === r.k');
 insert into poor_l select g, g % 4, row(g % 400)::poor from generate_series(1, 5000) g;
 insert into poor_r select g, g % 4, row(g % 600)::poor from generate_series(1, 500) g;

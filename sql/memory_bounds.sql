@@ -2,7 +2,7 @@
 set client_min_messages = warning;
 set hjoin_gpu.force = on;
 set max_parallel_workers_per_gather = 0;
-set hjoin_gpu.embedded_rows = 1000000;
+set hjoin_gpu.in_backend_rows = 1000000;
 set work_mem = '1MB';
 set hash_mem_multiplier = 2;
 create function m_kept() returns text language sql as
@@ -45,7 +45,7 @@ set join_collapse_limit = 1;
 explain (costs off) select d.t, b.v from m_facts f join m_docs d on f.doc = d.id join build b on f.id % 900 = b.id;
 explain (costs off) select d.t, b.id from m_facts b left join (m_facts f join m_docs d on f.doc = d.id and f.id < 300) on f.id = b.id;
 begin;
-set local hjoin_gpu.embedded_rows = 0;
+set local hjoin_gpu.in_backend_rows = 0;
 declare above cursor for select d.t, b.v from m_facts f join m_docs d on f.doc = d.id join build b on f.id % 900 = b.id;
 move 5000 in above;
 select m_kept();
@@ -57,7 +57,7 @@ create view m_late as select g as id, repeat('x', case when g < 5 then 1 else 20
 explain (costs off) select d.t, b.id from m_facts b left join (m_facts f join m_late d on f.id / 1000 = d.id and f.id < 5300) on f.id = b.id;
 select m_peak('select d.t, b.id from m_facts b left join (m_facts f join m_late d on f.id / 1000 = d.id and f.id < 5300) on f.id = b.id');
 begin;
-set local hjoin_gpu.embedded_rows = 0;
+set local hjoin_gpu.in_backend_rows = 0;
 declare above cursor for select d.t, b.v from m_facts f join m_late d on f.id / 1000 = d.id join build b on f.id % 900 = b.id;
 move 5300 in above;
 select m_kept();
@@ -80,10 +80,10 @@ begin
 	arena := jsonb_path_query_first(plan::jsonb, 'strict $.**."Arena Usage"')::bigint;
 	return case when arena < 64 * 1024 then 'bounded' else arena || 'kB' end;
 end $$;
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 select count(*), sum(a.id), sum(b.id) from m_key a join m_key b using (k);
 select m_peak('select count(*) from m_key a join m_key b using (k)'), m_arena('select count(*) from m_key a join m_key b using (k)');
-set hjoin_gpu.embedded_rows = 1000000;
+set hjoin_gpu.in_backend_rows = 1000000;
 select count(*), sum(a.id), sum(b.id) from m_key a join m_key b using (k);
 select m_peak('select count(*) from m_key a join m_key b using (k)'), m_arena('select count(*) from m_key a join m_key b using (k)');
 -- the arena: two batches of a job are under way, keys and pairs of each in slabs of 2 MB; of many pairs two slabs
@@ -98,7 +98,7 @@ create table m_keys as select g as k, g % 50000 as m from generate_series(1, 200
 analyze m_keys;
 begin;
 set local hjoin_gpu.device = 'cpu';
-set local hjoin_gpu.embedded_rows = 0;
+set local hjoin_gpu.in_backend_rows = 0;
 select m_arena_kb('select count(*) from m_keys a join m_keys b on a.k = b.k') between 2048 and 5 * 2048 as bounded;
 select m_arena_kb('select count(*) from m_keys a join m_keys b on a.m = b.m') between 2048 and 7 * 2048 as bounded;
 select * from hjg_same('select a.k, b.k as bk from m_keys a join m_keys b on a.m = b.m where a.k <= 60000 and b.k <= 60000');

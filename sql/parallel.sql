@@ -52,7 +52,7 @@ declare
 	kinds text[] := array['select l.*, r.id as rid, r.t as rt from L join R on C', 'select l.id, l.t, r.* from L left join R on C',
 		'select l.id as lid, l.t as lt, r.* from L right join R on C', 'select l.id as lid, l.n as ln, r.* from L full join R on C',
 		'select l.* from L where exists (select 1 from R where C)', 'select l.* from L where not exists (select 1 from R where C)'];
-	settings text[] := array['hjoin_gpu.embedded_rows=0', 'hjoin_gpu.embedded_rows=-1', 'work_mem=128kB', 'parallel_leader_participation=off', 'max_parallel_workers=0'];
+	settings text[] := array['hjoin_gpu.in_backend_rows=0', 'hjoin_gpu.in_backend_rows=-1', 'work_mem=128kB', 'parallel_leader_participation=off', 'max_parallel_workers=0'];
 	found bigint[];
 	res record;
 begin
@@ -84,7 +84,7 @@ create table par_wide with (parallel_workers = 4) as
 	select g as id, g::int8 as c1, g::int8 as c2, g::int8 as c3, g::int8 as c4, g::int8 as c5, g::int8 as c6, g::int8 as c7, g::int8 as c8 from generate_series(1, 40000) g;
 analyze par_wide;
 select * from hjg_par('select l.id as lid, r.* from par_l l join par_wide r on l.id = r.id', 4, array[]::text[]);
-select * from hjg_par('select l.id as lid, r.* from par_l l join par_wide r on l.id = r.id', 4, '{hjoin_gpu.embedded_rows=-1}');
+select * from hjg_par('select l.id as lid, r.* from par_l l join par_wide r on l.id = r.id', 4, '{hjoin_gpu.in_backend_rows=-1}');
 select * from hjg_par('select l.id as lid, r.* from par_l l join par_wide r on l.id = r.id and r.c1 = r.c2 and r.c3 % 100 < 90', 4, array[]::text[]);
 select * from hjg_par('select l.id as lid, r.* from par_l l join par_wide r on l.id = r.id where r.c1 < 100 or r.c2 + r.c3 > 0', 3, array[]::text[]);
 drop table par_wide;
@@ -137,7 +137,7 @@ alter table par_r set (parallel_workers = 1);
 alter table par_l set (parallel_workers = 3);
 explain (costs off) select count(*) from par_l l left join par_r r on l.k = r.k;
 explain (costs off) select count(*) from par_l l where not exists (select 1 from par_r r where l.k = r.k);
-select * from hjg_par('select l.id, r.id as rid from par_r r left join par_l l on l.k = r.k', 3, array['hjoin_gpu.embedded_rows=0']);
+select * from hjg_par('select l.id, r.id as rid from par_r r left join par_l l on l.k = r.k', 3, array['hjoin_gpu.in_backend_rows=0']);
 alter table par_r reset (parallel_workers);
 alter table par_l reset (parallel_workers);
 

@@ -22,7 +22,7 @@ begin
 	perform set_config('hjoin_gpu.enabled', 'on', true), set_config('hjoin_gpu.force', 'on', true);
 	equal := true;
 	foreach variant in array array['100000000,auto,on', '0,nop,off', '0,auto,on'] loop
-		perform set_config('hjoin_gpu.embedded_rows', split_part(variant, ',', 1), true), set_config('hjoin_gpu.strategy', split_part(variant, ',', 2), true), set_config('hjoin_gpu.bloom_filter', split_part(variant, ',', 3), true);
+		perform set_config('hjoin_gpu.in_backend_rows', split_part(variant, ',', 1), true), set_config('hjoin_gpu.strategy', split_part(variant, ',', 2), true), set_config('hjoin_gpu.bloom_filter', split_part(variant, ',', 3), true);
 		execute sums into ours_rows, ours;
 		if ours_rows <> rows or ours is distinct from core then
 			equal := false;

@@ -1,6 +1,6 @@
 -- Errors and subtransactions while the node runs.
 set hjoin_gpu.force = on;
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 -- the error comes out of the join's own rows, and is caught
 do $$
 declare
@@ -90,4 +90,4 @@ set statement_timeout = '30ms';
 select count(*) from (select 1 as k from probe offset 0) a join (select 1 as k from probe offset 0) b on a.k = b.k join (select 1 as k from build offset 0) c on a.k = c.k;
 reset statement_timeout;
 select hjg_jobs_left();
-reset hjoin_gpu.embedded_rows;
+reset hjoin_gpu.in_backend_rows;

@@ -46,7 +46,7 @@ alter table changing drop column v;
 execute ch;
 alter table changing alter k type bigint;
 execute ch;
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 execute ch;
 set hjoin_gpu.device = 'cpu';
 execute ch;
@@ -54,7 +54,7 @@ set hjoin_gpu.strategy = 'nop';
 execute ch;
 truncate changing;
 execute ch;
-reset hjoin_gpu.embedded_rows;
+reset hjoin_gpu.in_backend_rows;
 reset hjoin_gpu.device;
 reset hjoin_gpu.strategy;
 -- SQL and PL/pgSQL functions keep plans of their own

@@ -26,7 +26,7 @@ declare
 	variant text;
 	exact text := format('select count(*) || %L || coalesce(md5(string_agg(q::text, %L order by q::text collate "C")), %L) from (%s) q', ' ', E'\n', '', query);
 	saved text := current_setting('hjoin_gpu.enabled') || ',' || current_setting('hjoin_gpu.force') || ',' ||
-		current_setting('hjoin_gpu.embedded_rows') || ',' || current_setting('hjoin_gpu.strategy') || ',' || current_setting('hjoin_gpu.bloom_filter');
+		current_setting('hjoin_gpu.in_backend_rows') || ',' || current_setting('hjoin_gpu.strategy') || ',' || current_setting('hjoin_gpu.bloom_filter');
 begin
 	perform set_config('hjoin_gpu.enabled', 'off', false);
 	execute exact into wanted;
@@ -35,7 +35,7 @@ begin
 	node := true;
 	perform set_config('hjoin_gpu.enabled', 'on', false), set_config('hjoin_gpu.force', 'on', false);
 	foreach variant in array array['1000000,auto,on', '0,auto,off', '0,auto,on', '0,nop,off'] loop
-		perform set_config('hjoin_gpu.embedded_rows', split_part(variant, ',', 1), false),
+		perform set_config('hjoin_gpu.in_backend_rows', split_part(variant, ',', 1), false),
 			set_config('hjoin_gpu.strategy', split_part(variant, ',', 2), false), set_config('hjoin_gpu.bloom_filter', split_part(variant, ',', 3), false);
 		execute exact into got;
 		if got is distinct from wanted then
@@ -51,7 +51,7 @@ begin
 	end loop;
 	node := found_node;
 	perform set_config('hjoin_gpu.enabled', split_part(saved, ',', 1), false), set_config('hjoin_gpu.force', split_part(saved, ',', 2), false),
-		set_config('hjoin_gpu.embedded_rows', split_part(saved, ',', 3), false), set_config('hjoin_gpu.strategy', split_part(saved, ',', 4), false),
+		set_config('hjoin_gpu.in_backend_rows', split_part(saved, ',', 3), false), set_config('hjoin_gpu.strategy', split_part(saved, ',', 4), false),
 		set_config('hjoin_gpu.bloom_filter', split_part(saved, ',', 5), false);
 end $$;
 

@@ -36,10 +36,10 @@ end $$;
 
 set hjoin_gpu.verify = 1;
 set max_parallel_workers_per_gather = 0;
-set hjoin_gpu.embedded_rows = 1000000;
+set hjoin_gpu.in_backend_rows = 1000000;
 select hjg_analyze('select count(*) from ver_l l join ver_r r using (k) where l.v < 3');
 reset max_parallel_workers_per_gather;
-reset hjoin_gpu.embedded_rows;
+reset hjoin_gpu.in_backend_rows;
 create temp table results as with kinds(kind, query) as (values
 	('inner', 'select * from ver_l l join ver_r r on l.k = r.k'),
 	('left', 'select * from ver_l l left join ver_r r on l.k = r.k'),
@@ -61,12 +61,12 @@ create temp table results as with kinds(kind, query) as (values
 	('chain', 'select * from ver_l l join ver_r r on l.k = r.k join ver_l m on m.id = r.id left join ver_r s on s.id = m.v'),
 	('none', 'select * from ver_l l join ver_r r on l.k = r.k and r.v < 0')),
 ways(way, settings) as (values
-	('backend', '{max_parallel_workers_per_gather=0, hjoin_gpu.embedded_rows=1000000}'::text[]),
-	('device process', '{max_parallel_workers_per_gather=0, hjoin_gpu.embedded_rows=0}'),
-	('files', '{max_parallel_workers_per_gather=0, hjoin_gpu.embedded_rows=0, work_mem=64kB}'),
-	('shared, backends', '{max_parallel_workers_per_gather=3, hjoin_gpu.embedded_rows=-1}'),
-	('shared, device process', '{max_parallel_workers_per_gather=3, hjoin_gpu.embedded_rows=0, hjoin_gpu.bloom_filter=on}'),
-	('shared files', '{max_parallel_workers_per_gather=3, hjoin_gpu.embedded_rows=0, work_mem=64kB}'))
+	('backend', '{max_parallel_workers_per_gather=0, hjoin_gpu.in_backend_rows=1000000}'::text[]),
+	('device process', '{max_parallel_workers_per_gather=0, hjoin_gpu.in_backend_rows=0}'),
+	('files', '{max_parallel_workers_per_gather=0, hjoin_gpu.in_backend_rows=0, work_mem=64kB}'),
+	('shared, backends', '{max_parallel_workers_per_gather=3, hjoin_gpu.in_backend_rows=-1}'),
+	('shared, device process', '{max_parallel_workers_per_gather=3, hjoin_gpu.in_backend_rows=0, hjoin_gpu.bloom_filter=on}'),
+	('shared files', '{max_parallel_workers_per_gather=3, hjoin_gpu.in_backend_rows=0, work_mem=64kB}'))
 select kind, way, joins, compared, different, shared from kinds, ways, hjg_verified(query, settings);
 select kind, bool_and(joins > 0) as joined, bool_and(compared >= joins) as all_compared, sum(different) as different from results group by kind order by kind collate "C";
 select way, count(*), count(*) filter (where shared) as shared from results group by way order by way collate "C";

@@ -8,11 +8,11 @@ set hjoin_gpu.device = 'cpu';
 select name, kind, state, memory_bytes > 0 as has_memory, compute_units > 0 as has_units, pid is not null as has_pid from hjoin_gpu_devices where name = 'cpu';
 select count(*) from hjoin_gpu_jobs;
 select hjoin_gpu_stat_reset();
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 select count(*) from probe p join build b on p.k = b.k;
-set hjoin_gpu.embedded_rows = 1000000;
+set hjoin_gpu.in_backend_rows = 1000000;
 select count(*) from probe p join build b on p.k = b.k;
-reset hjoin_gpu.embedded_rows;
+reset hjoin_gpu.in_backend_rows;
 select name, value from hjoin_gpu_stat where name ~ '^(joins|build_rows|probe_rows|pairs)' order by name collate "C";
 -- every counter, and every reason of a fallback, has a row of its own
 select count(*) = count(distinct (name, detail)) as distinct_rows, count(*) > 15 as many from hjoin_gpu_stat;

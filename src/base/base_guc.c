@@ -24,12 +24,12 @@ int			hjg_device_memory_mb = 0;
 char	   *hjg_device_program = NULL;
 int			hjg_device_timeout_ms = 2000;
 bool		hjg_direct_scan = true;
-int			hjg_embedded_rows = 32768;
 double		hjg_emit_tuple_cost = -1;
 bool		hjg_enabled = true;
 bool		hjg_explain_declined = false;
 bool		hjg_force = false;
 int			hjg_idle_share = 25;
+int			hjg_in_backend_rows = 32768;
 double		hjg_marshal_tuple_cost = -1;
 int			hjg_materialization = HJG_MATERIALIZATION_AUTO;
 int			hjg_on_fallback = HJG_FALLBACK_LOG;
@@ -196,11 +196,6 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 							 "Enables reading the pages of sequential scans below GpuHashJoin in place.",
 							 NULL, &hjg_direct_scan, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
-	DefineCustomIntVariable("hjoin_gpu.embedded_rows",
-							"Sets the number of rows a side up to which joins run in the backend.",
-							"Larger joins run there, too, where that is expected to be as fast. 0 sends every join to the device process; -1 sends none.",
-							&hjg_embedded_rows, 32768, -1, INT_MAX / 2, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-
 	define_cost("hjoin_gpu.emit_tuple_cost", "Sets the cost of handing a joined row to the executor.",
 				&hjg_emit_tuple_cost);
 
@@ -218,6 +213,11 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 
 	define_share("hjoin_gpu.idle_share", "Sets the percentage of job slots and shared memory that open cursors may hold between fetches.",
 				 "A cursor beyond the limit gives its job back, and its join continues in the backend.", &hjg_idle_share, 25, 0);
+
+	DefineCustomIntVariable("hjoin_gpu.in_backend_rows",
+							"Sets the number of rows a side up to which joins run in the backend.",
+							"Larger joins run there, too, where that is expected to be as fast. 0 sends every join to the device process; -1 sends none.",
+							&hjg_in_backend_rows, 32768, -1, INT_MAX / 2, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	define_cost("hjoin_gpu.marshal_tuple_cost", "Sets the cost of packing a row into a batch.",
 				&hjg_marshal_tuple_cost);

@@ -73,7 +73,7 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	double		rows = state->inner.plan->plan->plan_rows;
 
 	shared->has_job = false;
-	if (hjg_embedded_rows == 0 || (hjg_embedded_rows > 0 && !hints.in_backend))
+	if (hjg_in_backend_rows == 0 || (hjg_in_backend_rows > 0 && !hints.in_backend))
 	{
 		/* lease now: reading the children may take long, but a waiting job costs little */
 		hints.probe_rows *= shared->nmembers;

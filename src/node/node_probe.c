@@ -75,7 +75,7 @@ in_place(const HjgProbe *probe)
 	const HjgRun *run = probe->build->run;
 
 	return probe->spill == NULL && hjg_side_has_vectors(probe->side) &&
-		(run->job == NULL || run->job_lost || (int64) run->build.nrows < hjg_embedded_rows);
+		(run->job == NULL || run->job_lost || (int64) run->build.nrows < hjg_in_backend_rows);
 }
 
 /* Drop the rows of a view that do not pass the filter. */

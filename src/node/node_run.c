@@ -87,8 +87,8 @@ job_undecided(const HjgRun *run)
 {
 	const HjgJobHints *hints = &run->execution->program->hints;
 
-	return run->job == NULL && run->share == NULL && run->reason == HJG_REASON_SMALL && hjg_embedded_rows >= 0 &&
-		!(hjg_embedded_rows > 0 && hints->in_backend && run->build.nrows <= hints->most_in_backend_rows);
+	return run->job == NULL && run->share == NULL && run->reason == HJG_REASON_SMALL && hjg_in_backend_rows >= 0 &&
+		!(hjg_in_backend_rows > 0 && hints->in_backend && run->build.nrows <= hints->most_in_backend_rows);
 }
 
 /* ---------- shared build sides ---------- */
@@ -202,14 +202,14 @@ hjg_run_build_done(HjgRun *run, HjgMatchMode mode)
 	run->build_complete = true;
 	if (run->share == NULL)
 		run->build_limit = run->build.nrows;
-	if (job_undecided(run) && run->build.nrows >= (uint32) hjg_embedded_rows)
+	if (job_undecided(run) && run->build.nrows >= (uint32) hjg_in_backend_rows)
 		start_job(run);
 }
 
 void
 hjg_run_consider_job(HjgRun *run, uint64 probe_rows)
 {
-	if (job_undecided(run) && probe_rows >= (uint64) hjg_embedded_rows)
+	if (job_undecided(run) && probe_rows >= (uint64) hjg_in_backend_rows)
 		start_job(run);
 }
 

@@ -147,10 +147,10 @@ choose_engine(const HjgCandidate *candidate, HjgOffer *offer)
 	const double build_rows = shape->build_rows * shape->participants;
 	const bool	may_be_in_place = shape->spill_passes == 0 && (shape->probe_vectors || shape->probe_scan.own_ns > 0);
 
-	shape->in_place = may_be_in_place && (hjg_embedded_rows < 0 || build_rows < hjg_embedded_rows);
+	shape->in_place = may_be_in_place && (hjg_in_backend_rows < 0 || build_rows < hjg_in_backend_rows);
 	/* participants that share a build side share a job, even with few probe rows each */
-	if (hjg_planner_device_ready(facts) && hjg_embedded_rows >= 0 && !shape->in_place &&
-		(own->custom.path.parallel_aware || Max(shape->build_rows, shape->probe_rows) > hjg_embedded_rows))
+	if (hjg_planner_device_ready(facts) && hjg_in_backend_rows >= 0 && !shape->in_place &&
+		(own->custom.path.parallel_aware || Max(shape->build_rows, shape->probe_rows) > hjg_in_backend_rows))
 		shape->nthreads = HJG_ASSUMED_THREADS;
 	shape->bloom = use_bloom_filter(candidate->jointype, offer->costs, shape);
 	hjg_model_predict(offer->costs, shape, &offer->prediction);

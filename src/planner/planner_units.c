@@ -84,7 +84,7 @@ core_table_rows(const HjgCandidate *candidate)
 static bool
 may_be_in_backend(void)
 {
-	return hjg_embedded_rows > 0 && (hjg_strategy == HJG_CPU_AUTO || hjg_strategy == HJG_CPU_NOP) &&
+	return hjg_in_backend_rows > 0 && (hjg_strategy == HJG_CPU_AUTO || hjg_strategy == HJG_CPU_NOP) &&
 		(hjg_device_asked.kind == HJG_KIND_ANY || hjg_device_asked.kind == HJG_KIND_CPU);
 }
 

@@ -14,7 +14,7 @@ alter table one_key set (parallel_workers = 15);
 analyze one_key;
 set hjoin_gpu.force = on;
 set hjoin_gpu.device = :'device';
-set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.in_backend_rows = 0;
 set min_parallel_table_scan_size = 0;
 set parallel_setup_cost = 0;
 set parallel_tuple_cost = 0;

@@ -75,8 +75,8 @@ say "against core's expected files: $(grep -cE '^(ok|test .*\.\.\. ok|  .*\.\.\.
 for kind in ${HJG_CORE_RUNS:-backend device}; do
 	case $kind in
 		core2) run core2 "hjoin_gpu.enabled = off" ;;
-		backend) run backend "hjoin_gpu.force = on" "hjoin_gpu.embedded_rows = 1000000" ;;
-		device) run device "hjoin_gpu.force = on" "hjoin_gpu.embedded_rows = 0" ;;
+		backend) run backend "hjoin_gpu.force = on" "hjoin_gpu.in_backend_rows = 1000000" ;;
+		device) run device "hjoin_gpu.force = on" "hjoin_gpu.in_backend_rows = 0" ;;
 		*) die "no run '$kind'" ;;
 	esac || { failed=$((failed + 1)); continue; }
 	if [ -s "$WORK/log/crash_$kind" ]; then

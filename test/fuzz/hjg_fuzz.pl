@@ -378,7 +378,7 @@ ROUND: while (1)
 		my %case = (q => $q, wrap => 'plain', n => 1 + int(rand(12)), settings => {}, ours => {}, scroll => HjgSchema::pick('', 'no scroll', 'scroll'), before => [], between => [], later => [], more => HjgSchema::pick(20, 20, 300, 11000),
 			isolation => 'repeatable read');
 		# settings changed while a cursor is open
-		push @{ $case{ HjgSchema::pick('between', 'between', 'later') } }, 'set local ' . HjgSchema::pick("work_mem = '64kB'", "work_mem = '8MB'", 'hjoin_gpu.embedded_rows = -1', 'hjoin_gpu.embedded_rows = 0', 'hjoin_gpu.embedded_rows = 100000',
+		push @{ $case{ HjgSchema::pick('between', 'between', 'later') } }, 'set local ' . HjgSchema::pick("work_mem = '64kB'", "work_mem = '8MB'", 'hjoin_gpu.in_backend_rows = -1', 'hjoin_gpu.in_backend_rows = 0', 'hjoin_gpu.in_backend_rows = 100000',
 			'hjoin_gpu.strategy = nop', 'hjoin_gpu.direct_scan = off', 'hjoin_gpu.bloom_filter = on', 'hjoin_gpu.enabled = off', 'enable_hashjoin = off')
 		  while rand() < 0.25;
 		while (rand() < 0.15) { push @{ $case{between} }, 'savepoint b', HjgQuery::make_change($schema), HjgSchema::pick('rollback to b', 'release b'); }
@@ -427,7 +427,7 @@ ROUND: while (1)
 		{
 			my $o = $case{ours};
 			$o->{'hjoin_gpu.aggregate'} = 'off' if rand() < 0.3;
-			$o->{'hjoin_gpu.embedded_rows'} = HjgSchema::pick(0, 0, 0, 100, -1) if rand() < 0.6;
+			$o->{'hjoin_gpu.in_backend_rows'} = HjgSchema::pick(0, 0, 0, 100, -1) if rand() < 0.6;
 			$o->{'hjoin_gpu.strategy'} = HjgSchema::pick('nop', 'auto') if rand() < 0.5;
 			$o->{'hjoin_gpu.bloom_filter'} = HjgSchema::pick('on', 'off') if rand() < 0.6;
 			$o->{'hjoin_gpu.device'} = HjgSchema::pick('cpu', 'auto') if rand() < 0.3;

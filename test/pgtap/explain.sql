@@ -41,7 +41,7 @@ SELECT is((SELECT j->>'Join Type' FROM e), 'Left', 'JSON has the join type');
 SELECT is((SELECT json_array_length(j->'Plans') FROM e), 2, 'the node has two children');
 SELECT unalike((SELECT t || y FROM e), '%Peak Memory%', 'a plain EXPLAIN tells nothing that depends on the machine');
 
-SET LOCAL hjoin_gpu.embedded_rows = 0;
+SET LOCAL hjoin_gpu.in_backend_rows = 0;
 CREATE TEMP TABLE a AS SELECT
 	pg_temp.explained('analyze, timing off, format json', 'SELECT l.id, r.id FROM l LEFT JOIN r ON l.k = r.k AND l.v < r.v')::json->0->'Plan' AS j,
 	pg_temp.explained('analyze, timing on, format json', 'SELECT l.id, r.id FROM l LEFT JOIN r ON l.k = r.k AND l.v < r.v')::json->0->'Plan' AS timed,

@@ -36,7 +36,7 @@ CREATE FUNCTION pg_temp.counts() RETURNS SETOF bigint LANGUAGE sql AS $$
 	SELECT count(*) FROM l WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.k = l.k)
 $$;
 SELECT results_eq('SELECT * FROM pg_temp.counts()', 'VALUES (750::bigint), (1000), (900), (1150), (250), (250)', 'joined in the backend, each kind has the rows it should have');
-SET LOCAL hjoin_gpu.embedded_rows = 0;
+SET LOCAL hjoin_gpu.in_backend_rows = 0;
 SELECT results_eq('SELECT * FROM pg_temp.counts()', 'VALUES (750::bigint), (1000), (900), (1150), (250), (250)', 'joined in the device process, each kind has the rows it should have');
 SET LOCAL hjoin_gpu.strategy = nop;
 SELECT results_eq('SELECT * FROM pg_temp.counts()', 'VALUES (750::bigint), (1000), (900), (1150), (250), (250)', 'joined by a table of buckets, each kind has the rows it should have');

@@ -2,7 +2,7 @@
 BEGIN;
 SELECT plan(24);
 SET LOCAL hjoin_gpu.force = on;
-SET LOCAL hjoin_gpu.embedded_rows = 0;
+SET LOCAL hjoin_gpu.in_backend_rows = 0;
 SET LOCAL enable_mergejoin = off;
 CREATE TEMP TABLE l (id int, a int, b text);
 CREATE TEMP TABLE r (id int, a int, b text);

@@ -2,7 +2,7 @@
 BEGIN;
 SELECT plan(36);
 SET LOCAL hjoin_gpu.force = on;
-SET LOCAL hjoin_gpu.embedded_rows = 0;
+SET LOCAL hjoin_gpu.in_backend_rows = 0;
 SET LOCAL enable_mergejoin = off;
 SET LOCAL enable_nestloop = off;
 -- do the two values join, with our node?

@@ -12,7 +12,7 @@ use Time::HiRes qw(sleep);
 # a self-test that reports the failure, and a join that must hide it
 my $query = 'SELECT hjoin_gpu_self_test(100000, 3000000)';
 my $answer = 3000000;
-my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0;
+my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0;
 	SELECT count(*), sum(build.id::bigint * probe.id) FROM build JOIN probe USING (k)};
 my $join_answer;
 

@@ -54,7 +54,7 @@ for my $phase (qw(build probe result))
 	# a subtransaction that fails at the first row releases its resources before the transaction ends
 	($rc, $out, $err) = $node->psql('postgres', qq{
 		SET hjoin_gpu.force = on;
-		SET hjoin_gpu.embedded_rows = 0;
+		SET hjoin_gpu.in_backend_rows = 0;
 		SET max_parallel_workers_per_gather = 0;
 		DO \$\$
 		DECLARE
@@ -91,7 +91,7 @@ is(stat_value($node, 'device_deaths'), 0, 'and its process lives');
 $node->safe_psql('postgres', 'CREATE TABLE one_key AS SELECT 7 AS k, g AS v FROM generate_series(1, 500000) g; ANALYZE one_key');
 foreach my $what ('count(*)', 'sum(a.v + b.v)')
 {
-	foreach my $how ('embedded_rows = -1', 'embedded_rows = 0')
+	foreach my $how ('in_backend_rows = -1', 'in_backend_rows = 0')
 	{
 		my $settings = "SET hjoin_gpu.force = on; SET hjoin_gpu.$how; SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0;";
 		my $sums = "SELECT $what FROM one_key a JOIN one_key b USING (k)";
@@ -118,7 +118,7 @@ for my $try (1 .. 5)
 {
 	$node->restart;
 	wait_ready($node, 10);
-	my $moving = start_query($node, q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0; SET work_mem = '1GB';
+	my $moving = start_query($node, q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0; SET work_mem = '1GB';
 		SELECT count(*) FROM wide p JOIN wide b ON p.a = b.a AND p.b = b.b}, 'moving');
 	$node->safe_psql('postgres', q{SET statement_timeout = '30s'; DO $$ BEGIN
 		LOOP EXIT WHEN (SELECT leased_bytes FROM hjoin_gpu_arena()) > 4000000; END LOOP;

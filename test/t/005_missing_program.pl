@@ -10,7 +10,7 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 my $query = 'SELECT hjoin_gpu_self_test(1000, 1000)';
-my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0;
+my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0;
 	SELECT count(*) FROM build JOIN probe USING (k)};
 my $join_answer = 400000;
 

@@ -27,7 +27,7 @@ my $node = start_node('main', conf => q{
 	hjoin_gpu.arena_size = '256MB'
 	hjoin_gpu.device_timeout = '60s'
 	hjoin_gpu.force = on
-	hjoin_gpu.embedded_rows = 0
+	hjoin_gpu.in_backend_rows = 0
 	max_connections = 230
 	shared_buffers = 64MB
 	log_min_messages = fatal

@@ -13,7 +13,7 @@ my $query = q{SELECT sum(hjoin_gpu_self_test((ARRAY[1000, 2000, 4000, 5000, 1000
 my $answer = 20 * 20000;
 my $large = 'SELECT hjoin_gpu_self_test(1000000, 1000000)';
 my $large_answer = 1000000;
-my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0;
+my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0;
 	SELECT count(*) FROM build JOIN probe USING (k)};
 my $join_answer = 400000;
 

@@ -10,7 +10,7 @@ use Test::More;
 
 my $node = start_node('main', conf => q{
 	hjoin_gpu.force = on
-	hjoin_gpu.embedded_rows = 0
+	hjoin_gpu.in_backend_rows = 0
 	max_connections = 20
 });
 make_tables($node);

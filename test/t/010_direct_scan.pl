@@ -215,7 +215,7 @@ sub overwrite
 sub damaged_answer
 {
 	my ($way) = @_;
-	my $session = start_script("SET $way", 'SET hjoin_gpu.embedded_rows = 0',
+	my $session = start_script("SET $way", 'SET hjoin_gpu.in_backend_rows = 0',
 		'\\set VERBOSITY verbose' . "\nSELECT count(*), sum(d.id) FROM damaged d JOIN r ON d.k = r.k",
 		"SELECT error_of('SELECT count(*) FROM r JOIN damaged d ON d.k = r.k')", 'SET zero_damaged_pages = on',
 		'SELECT count(*), sum(d.id) FROM damaged d JOIN r ON d.k = r.k');

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0;
+my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0;
 	SET max_parallel_workers_per_gather = 0; SET hjoin_gpu.device = 'opencl:0';};
 my @joins = (
 	'SELECT count(*), sum(build.id), sum(probe.id) FROM build JOIN probe USING (k)',
@@ -103,7 +103,7 @@ SKIP:
 
 	# automatic choice takes the device only if it was measured, the steps of the keys were measured, and it is expected
 	# to be the fastest; since half of the cores play the GPU here, the cpu engine must have very high costs
-	my $auto = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0; SET work_mem = '64MB';};
+	my $auto = q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0; SET work_mem = '64MB';};
 	my $slow = "$auto SET hjoin_gpu.probe_tuple_cost = 100; SET hjoin_gpu.build_tuple_cost = 100;";
 	my $wide = 'SELECT count(*), sum(b.id), sum(p.id) FROM build b JOIN probe p ON b.k::bigint = p.k::bigint';
 	my $explain = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF)';

@@ -47,7 +47,7 @@ is($node->safe_psql('postgres', q{SELECT count(*) FROM hjoin_gpu_costs
 sub predicted_transfer
 {
 	my ($device) = @_;
-	my $text = $node->safe_psql('postgres', "SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; "
+	my $text = $node->safe_psql('postgres', "SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; "
 		. "SET hjoin_gpu.device = '$device'; SET max_parallel_workers_per_gather = 0; "
 		. 'EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*) FROM build JOIN probe ON build.id = probe.k');
 	return $text =~ /Device: $device\b.*Predicted Device Phases: Transfer=([0-9.]+)/s ? $1 : 0;
@@ -61,7 +61,7 @@ wait_devices($node, 2);
 is($node->safe_psql('postgres', $costs), $measured, 'the costs outlive a restart');
 
 # --- several concurrent joins; the cpu engine's costs are prohibitive ---
-my $auto = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0;
+my $auto = q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0;
 	SET hjoin_gpu.build_tuple_cost = 100; SET hjoin_gpu.probe_tuple_cost = 100;};
 my $query = 'SELECT build.id, probe.id FROM build JOIN probe USING (k)';
 sub device_beside

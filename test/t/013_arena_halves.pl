@@ -18,7 +18,7 @@ make_tables($node);
 wait_ready($node, 10);
 my $pid = device_pid($node);
 my ($supervisor) = slurp_file("/proc/$pid/status") =~ /^PPid:\s+(\d+)/m;
-my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0;
+my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0;
 	SELECT count(*), sum(b.id::bigint * p.id) FROM build b JOIN probe p USING (k)};
 my $answer = $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $join");
 

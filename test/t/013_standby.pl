@@ -9,7 +9,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my $ours = 'SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0;';
+my $ours = 'SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0;';
 my $cores = 'SET hjoin_gpu.enabled = off; SET max_parallel_workers_per_gather = 0;';
 my $query = 'SELECT count(*), sum(build.id::bigint * probe.id) FROM build JOIN probe USING (k)';
 

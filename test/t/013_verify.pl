@@ -8,7 +8,7 @@ use lib $FindBin::RealBin;
 use HjgTest;
 use Test::More;
 
-my $on_device = 'SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0;';
+my $on_device = 'SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0;';
 my $serial = "$on_device SET max_parallel_workers_per_gather = 0;";
 my $parallel = "$on_device SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;";
 my %joins = (

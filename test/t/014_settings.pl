@@ -21,7 +21,7 @@ my $answer = $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $query")
 my $session = open_session($node);
 
 # as the planner chooses, and by the node in the device process if the settings allow it
-my $joins = "BEGIN; $query; SET LOCAL hjoin_gpu.embedded_rows = 0; SET LOCAL hjoin_gpu.force = on; $query; ROLLBACK";
+my $joins = "BEGIN; $query; SET LOCAL hjoin_gpu.in_backend_rows = 0; SET LOCAL hjoin_gpu.force = on; $query; ROLLBACK";
 
 my @settings = map { [ split /\|/, $_, -1 ] } split /\n/, $node->safe_psql('postgres', q{
 	SELECT name, vartype, context, coalesce(min_val, ''), coalesce(max_val, ''), array_to_string(enumvals, ' ')
@@ -67,7 +67,7 @@ $node->restart;
 wait_ready($node);
 my $pid = device_pid($node);
 kill 'STOP', $pid;
-my $running = start_query($node, "SET hjoin_gpu.embedded_rows = 0; SET hjoin_gpu.force = on; $query");
+my $running = start_query($node, "SET hjoin_gpu.in_backend_rows = 0; SET hjoin_gpu.force = on; $query");
 sleep 2.5;
 ok(kill(0, $pid), 'a device process that is stopped is waited for as long as the setting says');
 $node->append_conf('postgresql.conf', "hjoin_gpu.device_timeout = '300ms'\n");

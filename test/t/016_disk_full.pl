@@ -61,7 +61,7 @@ sub fails_cleanly
 		for my $where (0, 1000000)
 		{
 			$break->();
-			for my $how ($cores, "$ours; SET hjoin_gpu.embedded_rows = $where")
+			for my $how ($cores, "$ours; SET hjoin_gpu.in_backend_rows = $where")
 			{
 				my ($out, $err) = ask($session, "$how; $join");
 				push @wrong, "$how: $join: $out $err" if $out ne '' || $err !~ /ERROR:  $code$/ || $err =~ /ERROR.*ERROR/s;
@@ -122,7 +122,7 @@ for (
 	$node->start;
 	ok(defined wait_ready($node), "the drivers' cache $what: the device process serves");
 	like(opencl_state(), qr/^(failed|ready)$/, 'and finds the OpenCL device, usable or not');
-	is($node->safe_psql('postgres', "SET hjoin_gpu.device = 'opencl:0'; $ours; SET hjoin_gpu.embedded_rows = 0; $joins[0]"), $answers{ $joins[0] }, 'joins are right');
+	is($node->safe_psql('postgres', "SET hjoin_gpu.device = 'opencl:0'; $ours; SET hjoin_gpu.in_backend_rows = 0; $joins[0]"), $answers{ $joins[0] }, 'joins are right');
 	is(stat_value($node, 'device_deaths'), 0, 'and it lives on');
 }
 

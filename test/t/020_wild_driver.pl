@@ -56,7 +56,7 @@ sub end_device
 sub joins_again
 {
 	my ($device) = @_;
-	my ($rc, $plan) = $node->psql('postgres', qq{SET statement_timeout = '20s'; SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0;
+	my ($rc, $plan) = $node->psql('postgres', qq{SET statement_timeout = '20s'; SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0;
 		SET hjoin_gpu.device = '$device'; SET max_parallel_workers_per_gather = 0; EXPLAIN (ANALYZE, COSTS OFF) $queries[0][1]});
 	return $rc == 0 && $plan =~ /Device: $device/ && $plan !~ /Fallback/;
 }
@@ -65,7 +65,7 @@ sub joins_again
 sub leave_idle_memory
 {
 	my ($device) = @_;
-	$node->psql('postgres', join ';', "SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET hjoin_gpu.device = '$device'; BEGIN",
+	$node->psql('postgres', join ';', "SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET hjoin_gpu.device = '$device'; BEGIN",
 		(map { "DECLARE c$_ CURSOR FOR SELECT a.id, b.t FROM a JOIN b USING (s); FETCH 1 FROM c$_" } 1 .. 16), 'COMMIT');
 	sleep 6;
 	return;

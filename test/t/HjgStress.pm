@@ -150,7 +150,7 @@ sub any_settings
 {
 	my ($device) = @_;
 	my @settings = (
-		'hjoin_gpu.force = on', "hjoin_gpu.device = '$device'", 'hjoin_gpu.embedded_rows = 0',
+		'hjoin_gpu.force = on', "hjoin_gpu.device = '$device'", 'hjoin_gpu.in_backend_rows = 0',
 		"hjoin_gpu.strategy = '" . one_of(@{ $strategies{$device} }) . "'",
 		"statement_timeout = '" . NET_SECONDS . "s'",
 		"hjoin_gpu.on_fallback = '" . one_of(qw(silent log)) . "'");
