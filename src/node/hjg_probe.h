@@ -46,7 +46,7 @@ typedef struct HjgPairVector
 	uint32	   *probe;
 	uint32	   *build;
 	bool	   *pass;			/* result of the pair filter */
-	const char *(*places)[HJG_VECTOR_ROWS];	/* [HJG_SIDES] or NULL: gathered columns; an entry is NULL if the pair has no row of the side */
+	const char *(*places)[HJG_VECTOR_ROWS];	/* [HJG_SIDES] or NULL: gathered columns; entry NULL: the pair has no row of the side */
 } HjgPairVector;
 
 extern void hjg_pairs_make(HjgPairVector *pairs, MemoryContext context);

@@ -104,7 +104,7 @@ typedef enum HjgAggregateExprs
 
 typedef enum HjgAggregatePrivate
 {
-	HJG_AGGREGATE_PRIVATE_SCALARS,	/* integers, HjgAggregateScalars; the first element is never NIL, because Citus and others look at its tag */
+	HJG_AGGREGATE_PRIVATE_SCALARS,	/* integers, HjgAggregateScalars; first, because it is never NIL: Citus and others read its tag */
 	HJG_AGGREGATE_PRIVATE_OPERATORS,	/* OIDs: equality operator of key i */
 	HJG_AGGREGATE_PRIVATE_FUNCTIONS,	/* OIDs: function of aggregate i */
 	HJG_AGGREGATE_PRIVATE_NUMBERS,	/* integers: place of aggregate i's argument, or -1: it counts rows */
