@@ -9,8 +9,9 @@ explain (costs off) select * from probe p cross join one_row b;
 explain (costs off) select * from probe p join build b on p.k = b.k for update of p;
 -- volatile condition
 explain (costs off) select * from probe p join build b on p.k = b.k and p.v + b.v > random();
--- sub-select in the condition
-explain (costs off) select * from probe p left join build b on p.k = b.k and b.v > (select max(o.v) from one_row o where o.id = p.id);
+-- sub-select in the condition, which may return something else for each pair, or is all that there is
+explain (costs off) select * from probe p left join build b on p.k = b.k and b.v > (select max(o.v * random()) from one_row o where o.id = p.id);
+explain (costs off) select * from probe p left join build b on (select max(o.v) from one_row o where o.id = p.id) = b.k;
 -- collation that is not deterministic
 do $$
 begin

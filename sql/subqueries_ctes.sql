@@ -12,6 +12,15 @@ select * from hjg_same('select p.id as pid, (select count(*) from build b where 
 select * from hjg_same('select p.id as pid, b.id as bid, (select max(v) from build) from probe p join build b on p.k = b.k');
 select * from hjg_same('select p.id as pid, b.id as bid from probe p join build b on p.k = b.k and b.v > (select avg(v) from build)');
 select * from hjg_same('select p.id as pid, b.id as bid from probe p left join build b on p.k = b.k + (select min(v) from build)');
+-- in the join's condition, for each pair; as one of its keys; hashed; EXISTS; below a rescan
+create index build_k on build (k);
+explain (costs off) select p.id as pid, b.id as bid from probe p join build b on p.k = b.k and b.v = (select max(c.v) from build c where c.k = p.k);
+select * from hjg_same('select p.id as pid, b.id as bid from probe p join build b on p.k = b.k and b.v = (select max(c.v) from build c where c.k = p.k)');
+select * from hjg_kinds('probe l', 'build r', 'l.k = r.k and r.v >= (select avg(c.v) from build c where c.k = l.k and c.id <> r.id)');
+select * from hjg_same('select p.id as pid, b.id as bid from probe p left join build b on p.k = b.k and (b.v, p.v) not in (select v, k2 from probe where v < 3)');
+select * from hjg_same('select p.id as pid, b.id as bid from probe p left join build b on p.k = b.k and (exists (select from build c where c.k = p.k and c.v = b.v + 1) or p.v = 0)');
+select * from hjg_same('select o.v, x.* from one_row o, lateral (select count(*), sum(b.id) from probe p join build b on p.k = b.k and b.v <= (select max(c.v) from build c where c.k = p.k and c.v <= o.v) offset 0) x');
+drop index build_k;
 -- a clause that is constant within the sub-select
 select * from hjg_same('select o.v, (select count(*) from probe a left join (build b join one_row c on o.v = 6 left join build d on b.k = d.k) on a.k = b.k) from one_row o');
 -- VALUES, functions, unnest

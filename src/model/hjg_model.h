@@ -107,7 +107,7 @@ _Static_assert(sizeof(HjgCalibration) <= HJG_CALIBRATION_VALUES * sizeof(double)
 #define HJG_MODEL_LINE_BYTES 64
 #define HJG_MODEL_LINES_AHEAD 2.0
 
-/* Columns read of a row, as hjg_scan_heap_way() counts them. */
+/* Columns read of a row, as hjg_scan_heap_count() counts them. */
 typedef struct HjgColumnsRead
 {
 	int			nfixed;			/* at fixed places */

@@ -18,6 +18,7 @@
 #include "common/pg_prng.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "optimizer/clauses.h"
 
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
@@ -102,10 +103,17 @@ set_verify(HjgJoinState *state, bool wanted)
 	MemoryContextSwitchTo(old);
 }
 
+/* Core's join is run by an executor of its own, which has no plans of subqueries. */
+static bool
+has_subquery(const HjgJoinState *state)
+{
+	return contain_subplans(list_nth(castNode(CustomScan, state->css.ss.ps.plan)->custom_exprs, HJG_EXPRS_JOIN_QUAL));
+}
+
 void
 hjg_verify_begin(HjgJoinState *state)
 {
-	set_verify(state, hjg_verify_share > 0 && pg_prng_double(&pg_global_prng_state) < hjg_verify_share);
+	set_verify(state, hjg_verify_share > 0 && pg_prng_double(&pg_global_prng_state) < hjg_verify_share && !has_subquery(state));
 }
 
 void

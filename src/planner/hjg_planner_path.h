@@ -408,9 +408,6 @@ extern bool hjg_planner_is_ours(const Path *path);
  * is the order of core's own scans and joins, whose function is not exported (planner_plan.c).
  */
 extern List *hjg_planner_order_quals(PlannerInfo *root, List *rinfos);
-/* Make the plan of a path (CustomPathMethods.PlanCustomPath). */
-extern Plan *hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
-							  List *clauses, List *custom_plans);
 
 /* Append the columns of a child plan to the scan tuple. */
 extern List *hjg_planner_append_columns(List *scan_tlist, Plan *child);

@@ -40,9 +40,28 @@ match_sides(RestrictInfo *rinfo, RelOptInfo *outerrel, RelOptInfo *innerrel)
 }
 
 static bool
-clause_is_hashable(RestrictInfo *rinfo)
+has_subquery(const PlannerInfo *root, const RestrictInfo *rinfo)
 {
-	return rinfo->can_join && OidIsValid(rinfo->hashjoinoperator) && is_opclause(rinfo->clause);
+	return root->glob->subplans != NIL && contain_subplans((Node *) rinfo->clause);
+}
+
+/* Can a clause make a key? One with a subquery is left for the few pairs that match on the others. */
+static bool
+clause_is_hashable(const PlannerInfo *root, const RestrictInfo *rinfo)
+{
+	return rinfo->can_join && OidIsValid(rinfo->hashjoinoperator) && is_opclause(rinfo->clause) && !has_subquery(root, rinfo);
+}
+
+/* Is one of the query's subqueries volatile? Core's function does not look into the subqueries of an expression. */
+static bool
+has_volatile_subquery(const PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->glob->subroots)
+		if (lfirst(lc) != NULL && contain_volatile_functions((Node *) lfirst_node(PlannerInfo, lc)->parse))
+			return true;
+	return false;
 }
 
 /*
@@ -50,7 +69,7 @@ clause_is_hashable(RestrictInfo *rinfo)
  * the last one.
  */
 static void
-find_hash_clauses(HjgCandidate *candidate, const char **why)
+find_hash_clauses(const PlannerInfo *root, HjgCandidate *candidate, const char **why)
 {
 	List	   *restrictlist = candidate->extra->restrictlist;
 	bool		is_outer_join = HJG_IS_OUTER_JOIN(candidate->jointype);
@@ -63,7 +82,7 @@ find_hash_clauses(HjgCandidate *candidate, const char **why)
 		RestrictInfo *rinfo = list_nth_node(RestrictInfo, restrictlist, i);
 		const HjgOperatorFacts *operator = NULL;
 
-		if (!(is_outer_join && RINFO_IS_PUSHED_DOWN(rinfo, candidate->joinrel->relids)) && clause_is_hashable(rinfo) &&
+		if (!(is_outer_join && RINFO_IS_PUSHED_DOWN(rinfo, candidate->joinrel->relids)) && clause_is_hashable(root, rinfo) &&
 			match_sides(rinfo, candidate->outerrel, candidate->innerrel))
 		{
 			const OpExpr *opexpr = (const OpExpr *) rinfo->clause;
@@ -130,7 +149,7 @@ hjg_planner_check_rules(PlannerInfo *root, HjgCandidate *candidate)
 		return "its join type is not known";
 	if (IS_DUMMY_REL(outerrel) || IS_DUMMY_REL(innerrel))
 		return "a side has no rows";
-	find_hash_clauses(candidate, &why);
+	find_hash_clauses(root, candidate, &why);
 	if (candidate->hashclauses == NIL)
 		return why;
 	if (root->rowMarks != NIL || (root->parse->commandType != CMD_SELECT && root->parse->commandType != CMD_INSERT))
@@ -150,8 +169,8 @@ hjg_planner_check_rules(PlannerInfo *root, HjgCandidate *candidate)
 			return "a join clause is constant";
 		if (contain_volatile_functions((Node *) rinfo))
 			return "a join clause is volatile";
-		if (root->glob->subplans != NIL && contain_subplans((Node *) rinfo->clause))
-			return "a join clause has a subquery";
+		if (has_subquery(root, rinfo) && has_volatile_subquery(root))
+			return "a join clause has a subquery, and one of the query is volatile";
 	}
 	return NULL;
 }
