@@ -84,7 +84,7 @@ for my $case ([ 'full tables', "SET work_mem = '64kB'", '64kB' ], [ 'exchange', 
 {
 	my ($name, $memory, $most) = @$case;
 	my ($rc, $out, $err) = $node->psql('postgres', "$settings $memory; SET temp_file_limit = '$most'; $whole");
-	like($err, qr/temporary file size exceeds temp_file_limit/, "$name: temp_file_limit holds");
+	like($err, qr/temporary file size exceeds "?temp_file_limit/, "$name: temp_file_limit holds");
 	nothing_left("$name, beyond temp_file_limit");
 }
 
