@@ -84,6 +84,9 @@
 #define HJG_GROUP_CLAUSE(root) ((root)->parse->groupClause)
 #endif
 
+/* Does core's price of a DISTINCT aggregate include the sort of its values? */
+#define HJG_CHARGES_SORTS (PG_VERSION_NUM >= 160000)
+
 /* Disabled nodes of a path: from 18 on they count before its price, which does not include them; before 18 the price does. */
 #if PG_VERSION_NUM >= 180000
 #define HJG_DISABLED_NODES(path) ((path)->disabled_nodes)

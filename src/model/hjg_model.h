@@ -277,8 +277,12 @@ extern double hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int
 extern double hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, int nkeys, int ncolumns);
 /* by merging groups with those of other processes, through files, */
 extern double hjg_model_exchange_ns(double ngroups);
+/* by writing groups to files and reading them, until those of a partition fit into memory, */
+extern double hjg_model_group_spill_ns(double ngroups, int ncolumns, double memory_bytes);
 /* and by emitting the groups, finished or in partial form. */
 extern double hjg_model_finish_ns(double ngroups, bool partial);
+/* Predict the time of core's sort of values, nvalues of which differ; byval: they are not of variable length. */
+extern double hjg_model_sort_ns(double rows, double nvalues, bool byval);
 
 extern void hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction);
 

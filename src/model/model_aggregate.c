@@ -2,6 +2,8 @@
  * model_aggregate.c
  *	  The cost of aggregates computed from vectors of joined rows.
  */
+#include <math.h>
+
 #include "model/hjg_model.h"
 
 /*
@@ -33,6 +35,22 @@
 /* Size up to which a table stays in a cache. */
 #define CACHED_BYTES (1024 * 1024.0)
 
+/* The memory limit for each partition that is written at a time, because files have buffers; and bounds of their number. */
+#define PARTITION_BYTES (64 * 1024.0)
+#define LEAST_PARTITIONS 4
+#define MOST_PARTITIONS 32
+
+/* Passing a value to core's sort; comparing two values, of fixed and of variable length. */
+#define SORT_VALUE_NS 25
+#define COMPARE_NS 3
+#define COMPARE_VARLENA_NS 14
+
+static double
+table_bytes(double ngroups, int ncolumns)
+{
+	return ngroups * (GROUP_BYTES + 8.0 * ncolumns);
+}
+
 double
 hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int ncolumns, int nsteps)
 {
@@ -42,7 +60,7 @@ hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int ncolumns, int
 double
 hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, int nkeys, int ncolumns)
 {
-	const double bytes = ngroups * (GROUP_BYTES + 8.0 * ncolumns);
+	const double bytes = table_bytes(ngroups, ncolumns);
 	/* a row of a larger table misses bucket, keys and totals, which are fetched ahead */
 	const double misses = bytes > CACHED_BYTES ? FETCHED_MISSES * costs->miss_ns * (1 - CACHED_BYTES / bytes) : 0;
 
@@ -58,7 +76,22 @@ hjg_model_exchange_ns(double ngroups)
 }
 
 double
+hjg_model_group_spill_ns(double ngroups, int ncolumns, double memory_bytes)
+{
+	const double bytes = table_bytes(ngroups, ncolumns);
+	const double partitions = fmin(fmax(memory_bytes / PARTITION_BYTES, LEAST_PARTITIONS), MOST_PARTITIONS);
+
+	return bytes <= memory_bytes ? 0 : ngroups * EXCHANGE_NS * ceil(log(bytes / memory_bytes) / log(partitions));
+}
+
+double
 hjg_model_finish_ns(double ngroups, bool partial)
 {
 	return ngroups * (partial ? PARTIAL_GROUP_NS : GROUP_NS);
+}
+
+double
+hjg_model_sort_ns(double rows, double nvalues, bool byval)
+{
+	return rows * (SORT_VALUE_NS + log2(nvalues + 1) * (byval ? COMPARE_NS : COMPARE_VARLENA_NS));
 }

@@ -45,6 +45,7 @@ add_aggregate(HjgAggregation *aggregation, Oid function, int number, int width)
 			break;
 		case HJG_AGGREGATE_SUM:
 		case HJG_AGGREGATE_AVERAGE:
+		case HJG_AGGREGATE_SUM_OF_COUNTS:
 			argument->sum_wanted = true;
 			break;
 		case HJG_AGGREGATE_LEAST:
@@ -197,7 +198,8 @@ hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *is
 	totals = aggregate->argument >= 0 ? hjg_totals_at(aggregation, &aggregation->arguments[aggregate->argument], group) : NULL;
 	if (totals != NULL)
 		count -= totals->nnulls;
-	*isnull = aggregate->kind != HJG_AGGREGATE_COUNT && (!aggregation->partial || aggregate->kind != HJG_AGGREGATE_AVERAGE) && count == 0;
+	*isnull = aggregate->kind != HJG_AGGREGATE_COUNT && aggregate->kind != HJG_AGGREGATE_SUM_OF_COUNTS &&
+		(!aggregation->partial || aggregate->kind != HJG_AGGREGATE_AVERAGE) && count == 0;
 	if (*isnull)
 		return (Datum) 0;
 	switch (aggregate->kind)
@@ -205,6 +207,7 @@ hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *is
 		case HJG_AGGREGATE_COUNT:
 			return Int64GetDatum((int64) count);
 		case HJG_AGGREGATE_SUM:
+		case HJG_AGGREGATE_SUM_OF_COUNTS:
 			return Int64GetDatum((int64) totals->sum);
 		case HJG_AGGREGATE_AVERAGE:
 			return aggregation->partial ? average_datum(totals, count) : mean(totals->sum, count);

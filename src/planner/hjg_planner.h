@@ -135,7 +135,8 @@ typedef enum HjgAggregateKind
 	HJG_AGGREGATE_LEAST,		/* a value of the argument's type, NULL without one */
 	HJG_AGGREGATE_GREATEST,
 	HJG_AGGREGATE_NUMERIC_LEAST,	/* a numeric, NULL without one */
-	HJG_AGGREGATE_NUMERIC_GREATEST
+	HJG_AGGREGATE_NUMERIC_GREATEST,
+	HJG_AGGREGATE_SUM_OF_COUNTS	/* int8, 0 without a count */
 } HjgAggregateKind;
 
 /*
@@ -151,6 +152,8 @@ typedef struct HjgArithmetic
 
 /* Does the node know the aggregate function? Sets its kind. */
 extern bool hjg_aggregate_kind(Oid function, HjgAggregateKind *kind);
+/* Find the function that computes an aggregate of rows from its results for parts of them; InvalidOid: there is none. */
+extern Oid	hjg_aggregate_of_results(Oid function);
 /* Find the arithmetic of a function; NULL: unknown. */
 extern const HjgArithmetic *hjg_arithmetic(Oid function);
 

@@ -5,7 +5,8 @@
  * The rows are those of a sequential scan, of the last GpuHashJoin, or, to be grouped, of core's cheapest path, which come
  * through slots. Over them it offers a GpuAggregate; one that parallel processes share, below a Gather or as a partial path;
  * and core's Agg, which finishes partial aggregates, over a Gather over a GpuAggregate in each participant, like core's own
- * parallel aggregation. Without GROUP BY core's Agg always finishes.
+ * parallel aggregation. Without GROUP BY core's Agg always finishes. DISTINCT aggregates are computed by GpuAggregates above each other
+ * (planner_distinct.c).
  *
  * planner_grouping.c decides whether the node can serve a query.
  *
@@ -15,6 +16,8 @@
  */
 #include "postgres.h"
 
+#include "executor/nodeHash.h"
+#include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -25,6 +28,7 @@
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
 #include "optimizer/prep.h"
+#include "optimizer/tlist.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/selfuncs.h"
@@ -54,7 +58,9 @@ typedef struct AggregatePath
 	CustomPath	custom;
 	List	   *keys;			/* expressions of GROUP BY */
 	List	   *operators;		/* OIDs: their equality operators */
-	List	   *aggregates;		/* Aggrefs */
+	List	   *aggregates;		/* Aggrefs, their functions and arguments */
+	List	   *functions;
+	List	   *arguments;
 	bool		partial;		/* aggregates are in partial form */
 	double		ngroups;		/* in all */
 	List	   *having;
@@ -102,7 +108,7 @@ hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 		HjgGrouping grouping;
 
 		facts->known = true;
-		facts->computable = hjg_planner_find_grouping(root, root->processed_tlist, NULL, (List *) root->parse->havingQual, &grouping);
+		facts->computable = hjg_planner_find_groupings(root, root->processed_tlist, NULL, (List *) root->parse->havingQual, &grouping);
 		facts->work = grouping.work;
 	}
 	if (facts->computable)
@@ -121,16 +127,16 @@ typedef struct GroupCounts
 	double		returned;		/* those that it returns, without HAVING */
 } GroupCounts;
 
-/* Count the groups that a process makes of this many input rows. */
+/* Count the groups that a process makes of this many of all input rows. */
 static GroupCounts
-count_groups(PlannerInfo *root, const RelOptInfo *input_rel, const HjgGrouping *grouping, AggregateForm form, double rows)
+count_groups(PlannerInfo *root, double all_rows, const HjgGrouping *grouping, AggregateForm form, double rows)
 {
 	GroupCounts	groups = {.form = form,.made = 1,.returned = 1};
 
 	if (grouping->keys == NIL)
 		return groups;
 	groups.made = estimate_num_groups(root, grouping->keys, rows, NULL, NULL);
-	groups.returned = form == AGGREGATE_SHARED ? clamp_row_est(grouping->ngroups * Min(rows / input_rel->rows, 1)) : groups.made;
+	groups.returned = form == AGGREGATE_SHARED ? clamp_row_est(grouping->ngroups * Min(rows / all_rows, 1)) : groups.made;
 	return groups;
 }
 
@@ -143,6 +149,7 @@ grouping_ns(const HjgUnitCosts *costs, double rows, GroupCounts groups, const Hj
 	return hjg_model_aggregate_ns(costs, rows, ncolumns, work->nsteps) +
 		hjg_model_group_ns(costs, rows, groups.made, work->nkeys, ncolumns) +
 		(groups.form == AGGREGATE_SHARED ? hjg_model_exchange_ns(groups.made) : 0) +
+		(groups.form == AGGREGATE_COMPLETE ? hjg_model_group_spill_ns(groups.made, ncolumns, get_hash_memory_limit()) : 0) +
 		hjg_model_finish_ns(groups.returned, groups.form == AGGREGATE_PARTIAL);
 }
 
@@ -156,11 +163,18 @@ grouping_unit_ns(PlannerInfo *root, const HjgGrouping *grouping, double join_uni
 	AggClauseCosts core_costs = {{0}};
 	Cost		charged;
 
-	if (grouping->keys == NIL)
+	if (grouping->keys == NIL || grouping->core_sorts)
 		return join_unit_ns;
 	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &core_costs);
 	charged = core_costs.transCost.per_tuple + cpu_operator_cost * list_length(grouping->keys);
 	return join_unit_ns * Max((cpu_operator_cost + cpu_tuple_cost) / Max(charged, 1e-10), 1);
+}
+
+/* Find the unit costs; returns the time of a cost of 1.0 in a hash join of core's with as many build rows, or in its sort. */
+static double
+find_units(const HjgGrouping *grouping, GroupCounts groups, HjgUnitCosts *costs)
+{
+	return hjg_planner_unit_costs(costs, grouping->core_sorts ? 0 : groups.made);
 }
 
 /* Predict the node's additional time above a join, instead of emit_ns for returning its rows. */
@@ -206,45 +220,51 @@ hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *pa
 
 /* ---------- plans ---------- */
 
+/* Does core's code compute the argument, and neither the node nor the plan below? */
+static bool
+is_by_core(Expr *argument, List *columns)
+{
+	HjgAggregateWork work = {0};
+
+	return (IsA(argument, Const) || tlist_member(argument, columns) == NULL) &&
+		hjg_planner_is_by_core(NULL, (Node *) argument, &work);
+}
+
 /*
  * Append the aggregates to the columns of the scan tuple, and their functions and arguments' numbers to the private lists;
  * returns the arguments, each once.
  */
 static List *
-append_aggregates(CustomScan *cscan, List *aggregates)
+append_aggregates(CustomScan *cscan, const AggregatePath *path)
 {
-	List	   *functions = NIL;
+	List	   *columns = cscan->custom_scan_tlist;
 	List	   *numbers = NIL;
 	List	   *by_core = NIL;
 	List	   *arguments = NIL;
 	ListCell   *lc;
 
-	foreach(lc, aggregates)
+	foreach(lc, path->arguments)
 	{
-		const Aggref *aggref = lfirst_node(Aggref, lc);
-		Expr	   *argument = hjg_planner_argument(aggref);
+		Expr	   *argument = lfirst(lc);
 		int			number = -1;
 
 		if (argument != NULL)
 		{
-			HjgAggregateWork work = {0};
-
 			do
 				number++;
 			while (number < list_length(arguments) && !equal(list_nth(arguments, number), argument));
 			if (number == list_length(arguments))
 			{
 				arguments = lappend(arguments, copyObject(argument));
-				by_core = lappend_int(by_core, hjg_planner_is_by_core(NULL, (Node *) argument, &work));
+				by_core = lappend_int(by_core, is_by_core(argument, columns));
 			}
 		}
-		functions = lappend_oid(functions, aggref->aggfnoid);
 		numbers = lappend_int(numbers, number);
-		cscan->custom_scan_tlist = lappend(cscan->custom_scan_tlist,
-										   makeTargetEntry((Expr *) copyObject(aggref),
-														   list_length(cscan->custom_scan_tlist) + 1, NULL, false));
 	}
-	cscan->custom_private = lappend(lappend(lappend(cscan->custom_private, functions), numbers), by_core);
+	foreach(lc, path->aggregates)
+		columns = lappend(columns, makeTargetEntry(copyObject(lfirst(lc)), list_length(columns) + 1, NULL, false));
+	cscan->custom_scan_tlist = columns;
+	cscan->custom_private = lappend(lappend(lappend(cscan->custom_private, list_copy(path->functions)), numbers), by_core);
 	return arguments;
 }
 
@@ -262,7 +282,7 @@ make_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 	cscan->custom_scan_tlist = hjg_planner_append_columns(NIL, linitial(custom_plans));
 	cscan->custom_private = list_make2(list_make3_int(path->partial, (int) Min(path->prediction_us, PG_INT32_MAX), (int) Min(path->ngroups, PG_INT32_MAX)),
 									   path->operators);
-	arguments = append_aggregates(cscan, path->aggregates);
+	arguments = append_aggregates(cscan, path);
 	cscan->custom_exprs = list_make2(copyObject(path->keys), arguments);
 	cscan->methods = &hjg_aggregate_methods;
 	return &cscan->scan.plan;
@@ -341,6 +361,8 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 	own->keys = grouping->keys;
 	own->operators = grouping->operators;
 	own->aggregates = partial ? grouping->partial_aggregates : grouping->aggregates;
+	own->functions = grouping->functions;
+	own->arguments = grouping->arguments;
 	own->partial = partial;
 	own->ngroups = grouping->ngroups;
 	own->prediction_us = ns / 1000.0;
@@ -353,7 +375,7 @@ aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 	HjgPath    *copy = palloc(sizeof(HjgPath));
 	Path	   *path = &copy->custom.path;
 	const double emit_ns = join->prediction_us[HJG_PREDICTION_EMIT] * 1000.0;
-	const GroupCounts groups = count_groups(root, join->custom.path.parent, grouping, form, join->custom.path.rows);
+	const GroupCounts groups = count_groups(root, join->custom.path.parent->rows, grouping, form, join->custom.path.rows);
 	HjgUnitCosts costs;
 
 	*copy = *join;
@@ -387,9 +409,9 @@ static Path *
 aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, AggregateForm form, const Path *scan)
 {
 	Path	   *copy = makeNode(Path);
-	const GroupCounts groups = count_groups(root, scan->parent, grouping, form, scan->rows);
+	const GroupCounts groups = count_groups(root, scan->parent->rows, grouping, form, scan->rows);
 	HjgUnitCosts costs;
-	const double unit_ns = hjg_planner_unit_costs(&costs, groups.made);
+	const double unit_ns = find_units(grouping, groups, &costs);
 
 	*copy = *scan;
 	copy->pathtarget = grouping->input;
@@ -399,13 +421,13 @@ aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 					 costs.direct_tuple_ns * copy->rows + grouping_ns(&costs, copy->rows, groups, &grouping->work), unit_ns);
 }
 
-/* Aggregate the rows of any path, through slots. */
+/* Aggregate the rows of any path, which has some of all rows, through slots. */
 static Path *
-aggregate_rows(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, AggregateForm form, Path *rows)
+aggregate_rows(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, AggregateForm form, Path *rows, double all_rows)
 {
-	const GroupCounts groups = count_groups(root, rows->parent, grouping, form, rows->rows);
+	const GroupCounts groups = count_groups(root, all_rows, grouping, form, rows->rows);
 	HjgUnitCosts costs;
-	const double unit_ns = hjg_planner_unit_costs(&costs, groups.made);
+	const double unit_ns = find_units(grouping, groups, &costs);
 	double		row_ns = costs.marshal_tuple_ns;
 	ListCell   *lc;
 
@@ -435,7 +457,7 @@ static Path *
 aggregate(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, AggregateForm form, Input input)
 {
 	if (input.rows != NULL)
-		return aggregate_rows(root, grouped_rel, grouping, form, input.rows);
+		return aggregate_rows(root, grouped_rel, grouping, form, input.rows, input.rows->parent->rows);
 	return input.join != NULL ? aggregate_join(root, grouped_rel, grouping, form, input.join) :
 		aggregate_scan(root, grouped_rel, grouping, form, input.scan);
 }
@@ -473,11 +495,12 @@ add_finished(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grou
 												   grouping->clauses, grouping->having, &costs, grouping->ngroups));
 }
 
+/* Gather the rows that processes make of all input rows together. */
 static Path *
-gather(PlannerInfo *root, RelOptInfo *grouped_rel, const RelOptInfo *input_rel, Path *path)
+gather(PlannerInfo *root, RelOptInfo *grouped_rel, double all_rows, Path *path)
 {
 	const Path *input = linitial(((CustomPath *) path)->custom_paths);
-	double		rows = clamp_row_est(path->rows * Max(input_rel->rows / input->rows, 1));
+	double		rows = clamp_row_est(path->rows * Max(all_rows / input->rows, 1));
 
 	return (Path *) create_gather_path(root, grouped_rel, path, path->pathtarget, NULL, &rows);
 }
@@ -492,17 +515,72 @@ add_serial(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupi
 		add_finished(root, grouped_rel, grouping, aggregate(root, grouped_rel, grouping, AGGREGATE_PARTIAL, input));
 }
 
+/* Offer a path whose processes each finish some of the groups. */
+static void
+add_shared(PlannerInfo *root, RelOptInfo *grouped_rel, double all_rows, Path *path, Path *another)
+{
+	add_path(grouped_rel, gather(root, grouped_rel, all_rows, path));
+	/* a partial path for the query above; a second one, because the list may free it */
+	add_partial_path(grouped_rel, another);
+}
+
 /* Offer the paths of several processes. */
 static void
-add_parallel(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Input input)
+add_parallel(PlannerInfo *root, double all_rows, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Input input)
 {
 	add_finished(root, grouped_rel, grouping,
-				 gather(root, grouped_rel, input_rel, aggregate(root, grouped_rel, grouping, AGGREGATE_PARTIAL, input)));
-	if (grouping->keys == NIL)
-		return;
-	add_path(grouped_rel, gather(root, grouped_rel, input_rel, aggregate(root, grouped_rel, grouping, AGGREGATE_SHARED, input)));
-	/* a partial path for the query above; a second one, because the list may free it */
-	add_partial_path(grouped_rel, aggregate(root, grouped_rel, grouping, AGGREGATE_SHARED, input));
+				 gather(root, grouped_rel, all_rows, aggregate(root, grouped_rel, grouping, AGGREGATE_PARTIAL, input)));
+	if (grouping->keys != NIL)
+		add_shared(root, grouped_rel, all_rows, aggregate(root, grouped_rel, grouping, AGGREGATE_SHARED, input),
+				   aggregate(root, grouped_rel, grouping, AGGREGATE_SHARED, input));
+}
+
+/*
+ * Group rows that another path makes distinct. Core's sorts that are not in core's price are taken off this one's, down to that
+ * of the input.
+ */
+static Path *
+aggregate_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, const HjgGrouping *above, AggregateForm form,
+				   Path *rows)
+{
+	const Path *input = linitial(((CustomPath *) rows)->custom_paths);
+	Path	   *path = aggregate_rows(root, grouped_rel, above, form, rows, grouping->ngroups);
+	HjgUnitCosts costs;
+
+	path->total_cost = Max(path->total_cost - grouping->distinct->unpriced_ns / find_units(grouping, (GroupCounts) {0}, &costs),
+						   input->total_cost);
+	path->startup_cost = path->total_cost;
+	return path;
+}
+
+/* Offer the path of a single process for DISTINCT aggregates. */
+static void
+add_serial_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Input input)
+{
+	Path	   *rows = aggregate(root, grouped_rel, grouping, AGGREGATE_COMPLETE, input);
+
+	add_path(grouped_rel, aggregate_distinct(root, grouped_rel, grouping, &grouping->distinct->whole, AGGREGATE_COMPLETE, rows));
+}
+
+/* Offer the paths of several processes for DISTINCT aggregates. */
+static void
+add_parallel_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Input input)
+{
+	const HjgDistinct *distinct = grouping->distinct;
+	const double all_rows = grouping->ngroups;
+	Path	   *rows = aggregate(root, grouped_rel, grouping, AGGREGATE_SHARED, input);
+
+	if (distinct->whole.keys != NIL)
+		add_shared(root, grouped_rel, all_rows,
+				   aggregate_distinct(root, grouped_rel, grouping, &distinct->whole, AGGREGATE_SHARED, rows),
+				   aggregate_distinct(root, grouped_rel, grouping, &distinct->whole, AGGREGATE_SHARED, rows));
+	if (distinct->divisible)
+	{
+		Path	   *parts = gather(root, grouped_rel, all_rows,
+								   aggregate_distinct(root, grouped_rel, grouping, &distinct->part, AGGREGATE_COMPLETE, rows));
+
+		add_path(grouped_rel, aggregate_rows(root, grouped_rel, &distinct->sum, AGGREGATE_COMPLETE, parts, parts->rows));
+	}
 }
 
 /* Is there a path of the node in the list, below core's Agg or Gather? */
@@ -531,8 +609,12 @@ offer(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_rel, c
 {
 	if (!has_input(input))
 		return;
-	if (partial)
-		add_parallel(root, input_rel, grouped_rel, grouping, input);
+	if (grouping->distinct != NULL && partial)
+		add_parallel_distinct(root, grouped_rel, grouping, input);
+	else if (grouping->distinct != NULL)
+		add_serial_distinct(root, grouped_rel, grouping, input);
+	else if (partial)
+		add_parallel(root, input_rel->rows, grouped_rel, grouping, input);
 	else
 		add_serial(root, grouped_rel, grouping, input);
 }
@@ -548,9 +630,7 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 	Input		rows[2] = {{NULL}};
 	HjgGrouping grouping;
 
-	if ((extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0)
-		return "an aggregate has no partial form, is DISTINCT or has ORDER BY";
-	if (!hjg_planner_find_grouping(root, target->exprs, target->sortgrouprefs, (List *) extra->havingQual, &grouping))
+	if (!hjg_planner_find_groupings(root, target->exprs, target->sortgrouprefs, (List *) extra->havingQual, &grouping))
 		return grouping.why;
 	for (int partial = 0; partial <= (grouped_rel->consider_parallel ? 1 : 0); partial++)
 	{
@@ -565,10 +645,9 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 	}
 	if (!has_input(inputs[0]) && !has_input(inputs[1]) && !has_input(rows[0]) && !has_input(rows[1]))
 		return "rows come neither from a table that can be read nor from a GpuHashJoin";
-	grouping.target = target;
-	grouping.having = (List *) extra->havingQual;
-	grouping.ngroups = grouping.keys != NIL ? estimate_num_groups(root, grouping.keys, input_rel->rows, NULL, NULL) : 1;
-	hjg_planner_make_partial(root, &grouping);
+	hjg_planner_set_results(root, &grouping, target, (List *) extra->havingQual, input_rel->rows);
+	if (grouping.distinct == NULL)
+		hjg_planner_make_partial(root, &grouping);
 	if (hjg_force)
 		grouped_rel->pathlist = NIL;
 	for (int partial = 0; partial <= 1; partial++)

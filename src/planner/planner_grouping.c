@@ -106,9 +106,12 @@ hjg_planner_is_by_core(PlannerInfo *root, Node *expr, HjgAggregateWork *work)
 	return true;
 }
 
-/* Known aggregates ignore NULLs, so a row that FILTER drops is turned into a NULL. */
-Expr *
-hjg_planner_argument(const Aggref *aggref)
+/*
+ * Find the expression that an aggregate is computed from; NULL: it counts rows. Known aggregates ignore NULLs, so a row that
+ * FILTER drops is turned into a NULL.
+ */
+static Expr *
+find_argument(const Aggref *aggref)
 {
 	Expr	   *argument = aggref->args != NIL ? linitial_node(TargetEntry, aggref->args)->expr : NULL;
 	CaseExpr   *filtered;
@@ -131,40 +134,45 @@ hjg_planner_argument(const Aggref *aggref)
 	return (Expr *) filtered;
 }
 
-/* Find the reason why the node cannot compute the aggregate; NULL: it can. Adds to *work. */
+/*
+ * Add an aggregate; returns the reason why the node cannot compute it, or NULL. The argument of a DISTINCT aggregate is a key of
+ * the grouping below.
+ */
 static const char *
-check_aggregate(PlannerInfo *root, const Aggref *aggref, HjgAggregateWork *work)
+add_aggregate(PlannerInfo *root, Aggref *aggref, HjgGrouping *grouping)
 {
+	Expr	   *argument = find_argument(aggref);
 	HjgAggregateKind kind;
-	Node	   *argument;
 
-	if (aggref->aggorder != NIL || aggref->aggdistinct != NIL)
-		return "an aggregate is DISTINCT or has ORDER BY";
+	if (aggref->aggorder != NIL)
+		return "an aggregate has ORDER BY";
 	if (!hjg_aggregate_kind(aggref->aggfnoid, &kind))
 		return "an aggregate is none of those that are known";
-	work->nsteps++;
-	argument = (Node *) hjg_planner_argument(aggref);
-	if (argument == NULL)
-		return NULL;
-	(void) hjg_planner_is_by_core(root, argument, work);
-	return is_plain(argument) ? NULL : "an aggregate's argument is volatile or has a subquery";
+	grouping->aggregates = lappend(grouping->aggregates, aggref);
+	grouping->functions = lappend_oid(grouping->functions, aggref->aggfnoid);
+	grouping->arguments = lappend(grouping->arguments, argument);
+	grouping->work.nsteps++;
+	if (argument != NULL && aggref->aggdistinct == NIL)
+		(void) hjg_planner_is_by_core(root, (Node *) argument, &grouping->work);
+	return argument == NULL || is_plain((Node *) argument) ? NULL : "an aggregate's argument is volatile or has a subquery";
 }
 
-/* Find the reason why rows cannot be grouped by the expression; NULL: they can. Adds to *work. */
-static const char *
-check_key(PlannerInfo *root, const SortGroupClause *clause, Node *expr, HjgAggregateWork *work)
+const char *
+hjg_planner_add_key(PlannerInfo *root, const SortGroupClause *clause, Expr *expr, HjgGrouping *grouping)
 {
 	const char *why = NULL;
 
-	if (!clause->hashable || exprType(expr) == RECORDOID)
+	if (!clause->hashable || exprType((Node *) expr) == RECORDOID)
 		return "a key cannot be hashed";
-	if (!is_plain(expr))
+	if (!is_plain((Node *) expr))
 		return "a key is volatile or has a subquery";
-	if (!hjg_rows_key_supported(clause->eqop, exprCollation(expr), &why))
+	if (!hjg_rows_key_supported(clause->eqop, exprCollation((Node *) expr), &why))
 		return why;
-	work->nkeys++;
-	if (!IsA(strip_implicit_coercions(expr), Var))
-		(void) hjg_planner_is_by_core(root, expr, work);
+	grouping->keys = lappend(grouping->keys, expr);
+	grouping->operators = lappend_oid(grouping->operators, clause->eqop);
+	grouping->work.nkeys++;
+	if (!IsA(strip_implicit_coercions((Node *) expr), Var))
+		(void) hjg_planner_is_by_core(root, (Node *) expr, &grouping->work);
 	return NULL;
 }
 
@@ -181,11 +189,9 @@ hjg_planner_find_grouping(PlannerInfo *root, List *results, const Index *sortgro
 		const SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
 		Node	   *expr = get_sortgroupclause_expr((SortGroupClause *) clause, root->processed_tlist);
 
-		grouping->why = check_key(root, clause, expr, &grouping->work);
+		grouping->why = hjg_planner_add_key(root, clause, (Expr *) expr, grouping);
 		if (grouping->why != NULL)
 			return false;
-		grouping->keys = lappend(grouping->keys, expr);
-		grouping->operators = lappend_oid(grouping->operators, clause->eqop);
 	}
 	foreach(lc, results)
 	{
@@ -204,10 +210,9 @@ hjg_planner_find_grouping(PlannerInfo *root, List *results, const Index *sortgro
 	foreach(lc, grouping->partial->exprs)
 		if (IsA(lfirst(lc), Aggref))
 		{
-			grouping->why = check_aggregate(root, lfirst(lc), &grouping->work);
+			grouping->why = add_aggregate(root, lfirst(lc), grouping);
 			if (grouping->why != NULL)
 				return false;
-			grouping->aggregates = lappend(grouping->aggregates, lfirst(lc));
 		}
 
 	columns = pull_var_clause((Node *) list_make2(grouping->partial->exprs, grouping->keys),
@@ -219,6 +224,7 @@ hjg_planner_find_grouping(PlannerInfo *root, List *results, const Index *sortgro
 			return false;
 		}
 	add_new_columns_to_pathtarget(grouping->input, columns);
+	set_pathtarget_cost_width(root, grouping->input);
 	grouping->work.columns = grouping->input->exprs;
 	return grouping->aggregates != NIL || grouping->keys != NIL;
 }
@@ -241,5 +247,4 @@ hjg_planner_make_partial(PlannerInfo *root, HjgGrouping *grouping)
 		grouping->partial_aggregates = lappend(grouping->partial_aggregates, aggref);
 	}
 	set_pathtarget_cost_width(root, grouping->partial);
-	set_pathtarget_cost_width(root, grouping->input);
 }

@@ -15,26 +15,34 @@ typedef struct KnownAggregate
 {
 	Oid			function;
 	HjgAggregateKind kind;
+	Oid			of_results;		/* function that computes the aggregate from its results for parts of the rows; or InvalidOid */
 } KnownAggregate;
+
+/* Adds counts up. Core has no aggregate for this; it combines counts by this function. */
+#define ADD_COUNTS F_INT8PL
+
+/* An aggregate that is computed from its results for parts by itself. */
+#define REPEATED(function, kind) {function, kind, function}
 
 /* Extremes of values that are ordered like the integers by which they are stored. */
 #define EXTREMES(type) \
-	{F_MIN_##type, HJG_AGGREGATE_LEAST}, \
-	{F_MAX_##type, HJG_AGGREGATE_GREATEST}
+	REPEATED(F_MIN_##type, HJG_AGGREGATE_LEAST), \
+	REPEATED(F_MAX_##type, HJG_AGGREGATE_GREATEST)
 
 static const KnownAggregate known_aggregates[] = {
-	{F_COUNT_, HJG_AGGREGATE_COUNT},
-	{F_COUNT_ANY, HJG_AGGREGATE_COUNT},
-	{F_SUM_INT2, HJG_AGGREGATE_SUM},
-	{F_SUM_INT4, HJG_AGGREGATE_SUM},
-	{F_SUM_INT8, HJG_AGGREGATE_WIDE_SUM},
+	{F_COUNT_, HJG_AGGREGATE_COUNT, ADD_COUNTS},
+	{F_COUNT_ANY, HJG_AGGREGATE_COUNT, ADD_COUNTS},
+	REPEATED(ADD_COUNTS, HJG_AGGREGATE_SUM_OF_COUNTS),
+	REPEATED(F_SUM_INT2, HJG_AGGREGATE_SUM),
+	REPEATED(F_SUM_INT4, HJG_AGGREGATE_SUM),
+	{F_SUM_INT8, HJG_AGGREGATE_WIDE_SUM, F_SUM_NUMERIC},
 	{F_AVG_INT2, HJG_AGGREGATE_AVERAGE},
 	{F_AVG_INT4, HJG_AGGREGATE_AVERAGE},
 	{F_AVG_INT8, HJG_AGGREGATE_WIDE_SUM},
-	{F_SUM_NUMERIC, HJG_AGGREGATE_NUMERIC_SUM},
+	REPEATED(F_SUM_NUMERIC, HJG_AGGREGATE_NUMERIC_SUM),
 	{F_AVG_NUMERIC, HJG_AGGREGATE_NUMERIC_SUM},
-	{F_MIN_NUMERIC, HJG_AGGREGATE_NUMERIC_LEAST},
-	{F_MAX_NUMERIC, HJG_AGGREGATE_NUMERIC_GREATEST},
+	REPEATED(F_MIN_NUMERIC, HJG_AGGREGATE_NUMERIC_LEAST),
+	REPEATED(F_MAX_NUMERIC, HJG_AGGREGATE_NUMERIC_GREATEST),
 	EXTREMES(INT2),
 	EXTREMES(INT4),
 	EXTREMES(INT8),
@@ -43,9 +51,9 @@ static const KnownAggregate known_aggregates[] = {
 	EXTREMES(TIMESTAMP),
 	EXTREMES(TIMESTAMPTZ),
 	EXTREMES(MONEY),
-	{F_BOOL_AND, HJG_AGGREGATE_LEAST},
-	{F_EVERY, HJG_AGGREGATE_LEAST},
-	{F_BOOL_OR, HJG_AGGREGATE_GREATEST},
+	REPEATED(F_BOOL_AND, HJG_AGGREGATE_LEAST),
+	REPEATED(F_EVERY, HJG_AGGREGATE_LEAST),
+	REPEATED(F_BOOL_OR, HJG_AGGREGATE_GREATEST),
 };
 
 #define OPERATIONS(types, width) \
@@ -78,16 +86,31 @@ static const HjgArithmetic known_arithmetic[] = {
 	{F_NUMERIC_INT8, HJG_ARITHMETIC_WIDEN, HJG_NUMERIC_WIDTH},
 };
 
-bool
-hjg_aggregate_kind(Oid function, HjgAggregateKind *kind)
+static const KnownAggregate *
+find_aggregate(Oid function)
 {
 	for (int i = 0; i < lengthof(known_aggregates); i++)
 		if (known_aggregates[i].function == function)
-		{
-			*kind = known_aggregates[i].kind;
-			return true;
-		}
-	return false;
+			return &known_aggregates[i];
+	return NULL;
+}
+
+bool
+hjg_aggregate_kind(Oid function, HjgAggregateKind *kind)
+{
+	const KnownAggregate *known = find_aggregate(function);
+
+	if (known != NULL)
+		*kind = known->kind;
+	return known != NULL;
+}
+
+Oid
+hjg_aggregate_of_results(Oid function)
+{
+	const KnownAggregate *known = find_aggregate(function);
+
+	return known != NULL ? known->of_results : InvalidOid;
 }
 
 const HjgArithmetic *

@@ -10,6 +10,8 @@ use warnings;
 # share of queries with aggregates of all rows, and with groups, over a join or a table
 our $aggregates = 0.08;
 our $groups = 0.15;
+# share of those that have aggregates of DISTINCT values as well
+our $distinct = 0.25;
 
 sub pick { return $_[ int(rand(@_)) ]; }
 sub chance { return rand() < $_[0]; }
@@ -354,6 +356,18 @@ sub group_item
 	return $item;
 }
 
+# aggregates of the DISTINCT values of one expression
+sub distinct_items
+{
+	my (@l) = @_;
+	my ($x, $y) = (int_col(@l), int_col(@l));
+	my $a = pick(@l);
+	my $any = "$a->{alias}." . pick(@{ $a->{cols} })->{name};
+	my $arg = pick($x, $x, "$x % 5", "$x\::int8 * 3", "coalesce($x, $y)", $any, $any, "left($any\::text, 2)");
+	my $filter = chance(0.2) ? " filter (where $y > 3)" : '';
+	return map { "$_(distinct $arg)$filter" } 'count', $arg =~ /^\Q$any\E|left/ ? () : grep { chance(0.3) } qw(sum avg min max);
+}
+
 # --- queries ----------------------------------------------------------------------------
 # { with => [text], select => [..], from => tree, where => [..], tail => text, params => bool }
 sub make_query
@@ -400,6 +414,7 @@ sub make_query
 	{
 		my @g = map { group_key(@l) } 1 .. pick(1, 1, 2, 3);
 		$q{select} = [ @g, map { group_item(@l) } 1 .. pick(0, 1, 2, 3, 5) ];
+		push @{ $q{select} }, distinct_items(@l) if chance($distinct);
 		$q{tail} = 'group by ' . join(', ', 1 .. @g);
 		$q{tail} .= ' having ' . pick('count(*) > 1', 'max(' . int_col(@l) . ') is not null', 'sum(' . int_col(@l) . ') > 10') if chance(0.25);
 		$q{errors} = 1 if join(' ', render_from($q{from}), @{ $q{where} }) !~ /::int8 \+/;
@@ -413,6 +428,7 @@ sub make_query
 	elsif (chance($aggregates))
 	{
 		$q{select} = [ map { aggregate_item(@l) } 1 .. pick(1, 1, 2, 3, 5) ];
+		push @{ $q{select} }, distinct_items(@l) if chance($distinct);
 		$q{tail} = 'having ' . pick('count(*) > 2', 'max(' . int_col(@l) . ') is not null') if chance(0.15);
 		# overflow is the only possible error then, and independent of the plan
 		$q{errors} = 1 if join(' ', render_from($q{from}), @{ $q{where} }) !~ /::int8 \+/;

@@ -14,6 +14,7 @@
 #   --max-failures N stop after N failures (default 10)
 #   --aggregates F   share of queries with aggregates of all rows (default 0.08)
 #   --groups F       share of queries with GROUP BY (default 0.15)
+#   --distinct F     share of these two kinds with aggregates of DISTINCT values (default 0.25)
 #   --writers N      number of sessions that change the tables meanwhile (default 0)
 #   --parallel F     share of queries that may have parallel plans (default: 0.15, and 0.75 in every third schema)
 #   --min-share F    least share of queries whose plan has our node (default 0.5)
@@ -39,11 +40,12 @@ $SIG{PIPE} = 'IGNORE';
 $| = 1;
 
 my %opt = ('per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5, writers => 0);
-GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'groups=f', 'parallel=f', 'writers=i', 'baseline', 'no-reduce', 'verbose')
+GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'groups=f', 'distinct=f', 'parallel=f', 'writers=i', 'baseline', 'no-reduce', 'verbose')
   or die "see the head of $0 for usage\n";
 $opt{queries} //= defined $opt{seconds} ? 1e9 : 500;
 $HjgQuery::aggregates = $opt{aggregates} if defined $opt{aggregates};
 $HjgQuery::groups = $opt{groups} if defined $opt{groups};
+$HjgQuery::distinct = $opt{distinct} if defined $opt{distinct};
 $opt{seed} //= time() % 1000000;
 my $deadline = defined $opt{seconds} ? time() + $opt{seconds} : undef;
 # the setting's name before PostgreSQL 16, and since then
@@ -204,6 +206,7 @@ sub run_case
 	my ($explain) = $out =~ /^\@\@explain\n(.*?)^\@\@ours\n/ms;
 	my %r = (node => ($explain // '') =~ /Gpu(HashJoin|Aggregate)/ ? 1 : 0, shared => ($explain // '') =~ /Parallel Custom Scan \(GpuHashJoin/ ? 1 : 0, aggregates => ($explain // '') =~ /^ *Aggregates: /m ? 1 : 0,
 		build_only => ($explain // '') =~ /^ *Join Type: Right (Semi|Anti)/m ? 1 : 0,
+		distinct => ($explain // '') =~ /^ *Aggregates: .*DISTINCT/m ? 1 : 0,
 		shared_groups => ($explain // '') =~ /Parallel Custom Scan \(GpuAggregate/ ? 1 : 0, explain => $explain, rows => scalar @$c);
 	return { %r, verdict => 'skip' } if $ce =~ /^(57014|53|54)/ || $case->{wrap} eq 'copy' && $ce eq '25P02' || $opt{writers} && "$ce $oe" =~ /40001|40P01|55P03/;
 	# on a busy machine writers bloat tables without limit, and a forced plan has no bound on its costs
@@ -336,7 +339,7 @@ sub stop_writers
 }
 
 # --- main -------------------------------------------------------------------------------
-my ($passed, $failed, $skipped, $with_node, $with_shared, $with_aggregates, $with_shared_groups, $with_build_only, $planned, $order, $erroneous) = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+my ($passed, $failed, $skipped, $with_node, $with_shared, $with_aggregates, $with_distinct, $with_shared_groups, $with_build_only, $planned, $order, $erroneous) = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 
 sub failure
 {
@@ -448,6 +451,7 @@ ROUND: while (1)
 		$with_node += $res->{node} // 0;
 		$with_shared += $res->{shared} // 0;
 		$with_aggregates += $res->{aggregates} // 0;
+		$with_distinct += $res->{distinct} // 0;
 		$with_shared_groups += $res->{shared_groups} // 0;
 		$with_build_only += $res->{build_only} // 0;
 		$erroneous++ if $res->{error};
@@ -497,6 +501,6 @@ if (!$opt{baseline})
 talk("drop schema if exists fz cascade;\n", 60);
 print "# $count queries in $round schemas, seeds $opt{seed} to ", $opt{seed} + $round - 1, ": $skipped skipped (too slow with core, or beside writers), $order with an error that depends on the plan, ",
   "$erroneous with the same error\n";
-printf "# plans with our node: %d of %d, shared by workers: %d, with aggregates in it: %d, groups shared by workers: %d, right semi or anti joins: %d\n", $with_node, $planned, $with_shared, $with_aggregates, $with_shared_groups, $with_build_only;
+printf "# plans with our node: %d of %d, shared by workers: %d, with aggregates in it: %d, of DISTINCT values: %d, groups shared by workers: %d, right semi or anti joins: %d\n", $with_node, $planned, $with_shared, $with_aggregates, $with_distinct, $with_shared_groups, $with_build_only;
 print "$passed passed, $failed failed\n";
 exit($failed ? 1 : 0);

@@ -16,6 +16,8 @@ my $settings = q{SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather =
 	SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET cpu_tuple_cost = 5;};
 my $groups = 'SELECT k, id % 2 AS odd, count(*) AS n, sum(id) AS s FROM items GROUP BY k, id % 2';
 my $whole = "SELECT count(*), sum(n), sum(s) FROM ($groups OFFSET 0) q";
+# two such groupings, one above the other
+my $values = 'SELECT count(*), sum(n), sum(s) FROM (SELECT k % 30000, count(DISTINCT id % 70) AS n, sum(id) AS s FROM items GROUP BY 1 OFFSET 0) q';
 
 # segments of dynamic shared memory are files, which can be counted
 my $node = start_node('main', conf => "max_worker_processes = 20\nmax_parallel_workers = 12\ndynamic_shared_memory_type = mmap\n");
@@ -51,6 +53,8 @@ like($node->safe_psql('postgres', "$settings EXPLAIN $whole"), qr/Parallel Custo
 is($node->safe_psql('postgres', "$settings $whole"), $answer, 'the answer is right');
 is($node->safe_psql('postgres', "$settings SET work_mem = '64kB'; $whole"), $answer, 'the same with little memory');
 is($node->safe_psql('postgres', "$settings SET parallel_leader_participation = off; $whole"), $answer, 'the same without the leader');
+is((() = $node->safe_psql('postgres', "$settings EXPLAIN $values") =~ /Parallel Custom Scan \(GpuAggregate\)/g), 2, 'rows that are made distinct are shared, and so are their groups');
+is($node->safe_psql('postgres', "$settings $values"), $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $values"), 'the answer is right');
 nothing_left('ordinary ends');
 
 # the query ends while rows are read, while a worker waits for others that read, and while groups are returned
@@ -83,16 +87,20 @@ for my $phase (sort keys %phases)
 for my $case ([ 'full tables', "SET work_mem = '64kB'", '64kB' ], [ 'exchange', "SET work_mem = '64MB'", '1MB' ])
 {
 	my ($name, $memory, $most) = @$case;
-	my ($rc, $out, $err) = $node->psql('postgres', "$settings $memory; SET temp_file_limit = '$most'; $whole");
-	like($err, qr/temporary file size exceeds "?temp_file_limit/, "$name: temp_file_limit holds");
-	nothing_left("$name, beyond temp_file_limit");
+	for my $query ($whole, $values)
+	{
+		my ($rc, $out, $err) = $node->psql('postgres', "$settings $memory; SET temp_file_limit = '$most'; $query");
+		like($err, qr/temporary file size exceeds "?temp_file_limit/, "$name: temp_file_limit holds");
+		nothing_left("$name, beyond temp_file_limit");
+	}
 }
 
 # timeouts at random moments
 for my $round (1 .. 40)
 {
 	my $work_mem = $round % 2 ? '64kB' : '64MB';
-	$node->psql('postgres', "$settings SET work_mem = '$work_mem'; SET statement_timeout = '" . (1 + $round * 6) . "ms'; $whole");
+	my $query = $round % 4 < 2 ? $whole : $values;
+	$node->psql('postgres', "$settings SET work_mem = '$work_mem'; SET statement_timeout = '" . (1 + $round * 6) . "ms'; $query");
 }
 nothing_left('timeouts at any moment');
 
