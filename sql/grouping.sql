@@ -264,6 +264,25 @@ select * from grp_same('select c1, count(*), sum(id) from grp group by c1');
 insert into grp_key (id, i4) select -min(id) - 100000, count(*) from grp group by i2;
 rollback;
 
+-- SELECT DISTINCT: columns, expressions, NULLs, of joins and subqueries, with ORDER BY and LIMIT; not with ON, nor of aggregates or window functions
+set hjoin_gpu.force = on;
+explain (costs off) select distinct i2, te from grp;
+explain (costs off) select distinct i4 + 1 from grp order by 1 limit 3;
+explain (costs off) select distinct on (i2) i2, id from grp order by i2, id;
+explain (costs off) select distinct sum(i4) over (partition by i2) from grp;
+reset hjoin_gpu.force;
+select * from grp_same('select distinct i2 from grp');
+select * from grp_same('select distinct bo, ch, i2, i4, i8, oi, da, ti, ts, tz from grp');
+select * from grp_same('select distinct te, vc, c1, c9, na, by, uu, en from grp where id % 3 = 0');
+select * from grp_same('select distinct i4 + 1 as x, upper(te) as y, 7 as seven from grp');
+select * from grp_same('select distinct i2, ch from grp where i2 = 5');
+select * from grp_same('select distinct i4 from grp where false');
+select * from grp_same('select * from (select distinct i2, da from grp order by da desc nulls last, i2 limit 20) q');
+select * from grp_same('select distinct l.c1, r.en from grp l join grp_key r using (id)');
+select * from grp_same('select distinct q.n from (select i2, count(*) as n from grp group by i2) q');
+select * from grp_same('select id, (select count(*) from (select distinct i2 from grp g where g.i4 > k.i4) q) from grp_key k where id <= 20');
+select * from grp_same('select distinct i2, random() < 2 as yes from grp');
+
 -- Several processes.
 set max_parallel_workers_per_gather = 2;
 set min_parallel_table_scan_size = 0;
@@ -278,6 +297,8 @@ select * from grp_same('select count(*), sum(i2), avg(i8), min(da), max(tz) from
 select * from grp_same('select id, count(*) from grp group by id');
 select * from grp_same('select l.c1, r.en, count(*), sum(l.i4), avg(r.i8) from grp l join grp_key r using (id) group by l.c1, r.en');
 select * from grp_same('select id, (select count(*) from (select i2, count(*) from grp g where g.i4 > k.i4 group by i2) q) from grp_key k where id <= 20');
+select * from grp_same('select distinct c1, te from grp');
+select * from grp_same('select distinct id, te from grp order by id desc, te limit 30');
 set parallel_leader_participation = off;
 select * from grp_same('select c1, te, count(*), sum(i2), avg(i8) from grp group by c1, te');
 set work_mem = '64kB';

@@ -77,10 +77,12 @@
 #define HJG_ALL_RELS(root) ((root)->all_baserels)
 #endif
 
-/* GROUP BY without its redundant columns; all of it if all are redundant, because rows are grouped nevertheless. */
+/* GROUP BY or DISTINCT without its redundant columns; all of it if all are redundant, because rows are grouped nevertheless. */
 #if PG_VERSION_NUM >= 160000
+#define HJG_DISTINCT_CLAUSE(root) ((root)->processed_distinctClause != NIL ? (root)->processed_distinctClause : (root)->parse->distinctClause)
 #define HJG_GROUP_CLAUSE(root) ((root)->processed_groupClause != NIL ? (root)->processed_groupClause : (root)->parse->groupClause)
 #else
+#define HJG_DISTINCT_CLAUSE(root) ((root)->parse->distinctClause)
 #define HJG_GROUP_CLAUSE(root) ((root)->parse->groupClause)
 #endif
 

@@ -97,7 +97,8 @@ show_aggregates(CustomScanState *node, List *ancestors, ExplainState *es)
 		names = lappend(names, deparse_expression((Node *) column, context, HJG_HAS_SEVERAL_RELATIONS(es) || es->verbose,
 												  false));
 	}
-	ExplainPropertyList("Aggregates", names, es);
+	if (names != NIL || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyList("Aggregates", names, es);
 }
 
 static const char *

@@ -381,6 +381,8 @@ typedef struct HjgDistinct
 	HjgGrouping sum;			/* one of its results */
 } HjgDistinct;
 
+/* Does the query make its rows distinct, and nothing else of them? It is served as GROUP BY of all columns. */
+extern bool hjg_planner_is_plain_distinct(const Query *parse);
 /*
  * Find the columns that the node returns for these results, in core's partial form, and its input; false if the node cannot.
  * sortgrouprefs: of the results, or NULL. The caller sets target, having and ngroups.

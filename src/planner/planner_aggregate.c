@@ -71,8 +71,9 @@ typedef struct AggregatePath
 static bool
 has_grouping(const Query *parse)
 {
-	return hjg_aggregate && (parse->hasAggs || parse->groupClause != NIL) && parse->groupingSets == NIL &&
-		(parse->groupClause == NIL || enable_hashagg);
+	const bool	keys = parse->groupClause != NIL || hjg_planner_is_plain_distinct(parse);
+
+	return hjg_aggregate && (parse->hasAggs || keys) && parse->groupingSets == NIL && (!keys || enable_hashagg);
 }
 
 /* ---------- the last join of a query ---------- */
@@ -85,6 +86,7 @@ void
 hjg_planner_expect_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 {
 	const RelOptInfo *joinrel = candidate->joinrel;
+	const List *keys = root->parse->groupClause != NIL ? root->parse->groupClause : root->parse->distinctClause;
 	AggClauseCosts core_costs = {{0}};
 
 	candidate->aggregates = NULL;
@@ -93,7 +95,7 @@ hjg_planner_expect_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 		!bms_equal(joinrel->relids, HJG_ALL_RELS(root)))
 		return;
 	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &core_costs);
-	candidate->spared = (core_costs.transCost.per_tuple + cpu_operator_cost * list_length(root->parse->groupClause)) * joinrel->rows;
+	candidate->spared = (core_costs.transCost.per_tuple + cpu_operator_cost * list_length(keys)) * joinrel->rows;
 }
 
 void
@@ -490,7 +492,7 @@ add_finished(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grou
 	AggClauseCosts costs = {{0}};
 
 	get_agg_clause_costs(root, AGGSPLIT_FINAL_DESERIAL, &costs);
-	add_path(grouped_rel, (Path *) create_agg_path(root, grouped_rel, partial, grouped_rel->reltarget,
+	add_path(grouped_rel, (Path *) create_agg_path(root, grouped_rel, partial, grouping->target,
 												   grouping->clauses != NIL ? AGG_HASHED : AGG_PLAIN, AGGSPLIT_FINAL_DESERIAL,
 												   grouping->clauses, grouping->having, &costs, grouping->ngroups));
 }
@@ -621,16 +623,15 @@ offer(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_rel, c
 
 /* Offer all paths; returns the reason if none was taken, or NULL. */
 static const char *
-offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel, const GroupPathExtraData *extra)
+offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel, PathTarget *target, List *having)
 {
-	PathTarget *target = grouped_rel->reltarget;
 	const bool	of_join = input_rel->reloptkind == RELOPT_JOINREL;
 	const bool	readable = !of_join && hjg_planner_readable(root, input_rel);
 	Input		inputs[2] = {{NULL}};
 	Input		rows[2] = {{NULL}};
 	HjgGrouping grouping;
 
-	if (!hjg_planner_find_groupings(root, target->exprs, target->sortgrouprefs, (List *) extra->havingQual, &grouping))
+	if (!hjg_planner_find_groupings(root, target->exprs, target->sortgrouprefs, having, &grouping))
 		return grouping.why;
 	for (int partial = 0; partial <= (grouped_rel->consider_parallel ? 1 : 0); partial++)
 	{
@@ -645,7 +646,7 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 	}
 	if (!has_input(inputs[0]) && !has_input(inputs[1]) && !has_input(rows[0]) && !has_input(rows[1]))
 		return "rows come neither from a table that can be read nor from a GpuHashJoin";
-	hjg_planner_set_results(root, &grouping, target, (List *) extra->havingQual, input_rel->rows);
+	hjg_planner_set_results(root, &grouping, target, having, input_rel->rows);
 	if (grouping.distinct == NULL)
 		hjg_planner_make_partial(root, &grouping);
 	if (hjg_force)
@@ -661,14 +662,20 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 static void
 upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel, RelOptInfo *grouped_rel, void *extra)
 {
+	const char *why;
+
 	if (previous_upper_paths_hook)
 		previous_upper_paths_hook(root, stage, input_rel, grouped_rel, extra);
 	if (hjg_explain_declined && stage == UPPERREL_FINAL)
 		hjg_planner_tell(root);
-	if (!hjg_enabled || stage != UPPERREL_GROUP_AGG || !has_grouping(root->parse) ||
+	if (!hjg_enabled || (stage != UPPERREL_GROUP_AGG && stage != UPPERREL_DISTINCT) || !has_grouping(root->parse) ||
 		(input_rel->reloptkind != RELOPT_JOINREL && input_rel->reloptkind != RELOPT_BASEREL))
 		return;
-	hjg_planner_note_grouping(root, input_rel, offer_aggregates(root, input_rel, grouped_rel, extra));
+	if (stage == UPPERREL_GROUP_AGG)
+		why = offer_aggregates(root, input_rel, grouped_rel, grouped_rel->reltarget, (List *) ((GroupPathExtraData *) extra)->havingQual);
+	else
+		why = offer_aggregates(root, input_rel, grouped_rel, root->upper_targets[UPPERREL_DISTINCT], NIL);
+	hjg_planner_note_grouping(root, input_rel, why);
 }
 
 void

@@ -177,13 +177,23 @@ hjg_planner_add_key(PlannerInfo *root, const SortGroupClause *clause, Expr *expr
 }
 
 bool
+hjg_planner_is_plain_distinct(const Query *parse)
+{
+	return parse->distinctClause != NIL && !parse->hasDistinctOn && parse->groupClause == NIL && parse->groupingSets == NIL &&
+		!parse->hasAggs && !parse->hasWindowFuncs && !parse->hasTargetSRFs;
+}
+
+bool
 hjg_planner_find_grouping(PlannerInfo *root, List *results, const Index *sortgrouprefs, List *having, HjgGrouping *grouping)
 {
 	List	   *others = NIL;
 	List	   *columns;
 	ListCell   *lc;
 
-	*grouping = (HjgGrouping) {.partial = create_empty_pathtarget(),.input = create_empty_pathtarget(),.clauses = HJG_GROUP_CLAUSE(root)};
+	*grouping = (HjgGrouping) {
+		.partial = create_empty_pathtarget(),.input = create_empty_pathtarget(),
+		.clauses = hjg_planner_is_plain_distinct(root->parse) ? HJG_DISTINCT_CLAUSE(root) : HJG_GROUP_CLAUSE(root)
+	};
 	foreach(lc, grouping->clauses)
 	{
 		const SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
