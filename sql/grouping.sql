@@ -119,7 +119,7 @@ reset enable_hashagg;
 -- and why
 set client_min_messages = notice;
 set hjoin_gpu.explain_declined = on;
-explain (costs off) select c1, string_agg(te, ',' order by te) from grp group by c1;
+explain (costs off) select c1, string_agg(te, ',' order by c1) from grp group by c1;
 explain (costs off) select c1, stddev(i4) from grp group by c1;
 explain (costs off) select mo, count(*) from grp group by mo;
 explain (costs off) select count(*) from grp group by grp_volatile(i2);
