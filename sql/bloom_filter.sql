@@ -53,24 +53,24 @@ explain (costs off) select l.t, r.v from bloom_l l join bloom_key r on l.k = r.i
 
 -- rows that it drops, for each width of keys and each way to read a row
 set hjoin_gpu.bloom_filter = on;
-select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k = r.k', 37267);
+select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k = r.k', 38067);
 select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k8 = r.k8', 38000);
 select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k8 = r.k8 and l.k16 = r.k16', 39300);
 select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.t = r.t', 38000);
-select * from hjg_filter('select count(*) from (select * from bloom_l offset 0) l join bloom_r r on l.k = r.k', 37267);
+select * from hjg_filter('select count(*) from (select * from bloom_l offset 0) l join bloom_r r on l.k = r.k', 38067);
 set hjoin_gpu.direct_scan = off;
-select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k = r.k', 37267);
+select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k = r.k', 38067);
 reset hjoin_gpu.direct_scan;
 -- where they lie, too, in a page or in the vectors of a join below
 set hjoin_gpu.in_backend_rows = 1000000;
-select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k = r.k', 37267);
+select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k = r.k', 38067);
 select * from hjg_filter('select count(l.t) from bloom_l l join bloom_r r on l.t = r.t', 38000);
 select * from hjg_filter('select l.t, r.id from bloom_l l left join bloom_l m on l.id = m.id join bloom_r r on l.k8 = r.k8', 38000);
 select * from hjg_filter('select count(*) from bloom_l l join (select * from bloom_r where id < 0) r on l.k = r.k', 0);
 set hjoin_gpu.in_backend_rows = 0;
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
-select * from hjg_filter('select count(l.t) from bloom_l l join bloom_r r on l.k = r.k', 37267);
+select * from hjg_filter('select count(l.t) from bloom_l l join bloom_r r on l.k = r.k', 38067);
 reset work_mem;
 reset hash_mem_multiplier;
 
@@ -103,10 +103,10 @@ set parallel_tuple_cost = 0;
 select * from hjg_same('select count(*), sum(l.id), sum(r.id) from bloom_l l join bloom_r r on l.k = r.k');
 select * from hjg_same('select count(*), sum(l.id), sum(r.id) from bloom_l l right join bloom_r r on l.k8 = r.k8 and l.id > 30000');
 select * from hjg_same('select count(*), sum(l.id) from bloom_l l where exists (select 1 from bloom_r r where l.t = r.t)');
-select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k = r.k', 37267);
+select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k = r.k', 38067);
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
-select * from hjg_filter('select count(l.t), sum(length(r.t)) from bloom_l l join bloom_r r on l.k = r.k', 37293);
+select * from hjg_filter('select count(l.t), sum(length(r.t)) from bloom_l l join bloom_r r on l.k = r.k', 38067);
 select * from hjg_same('select count(*), sum(l.id), sum(length(r.t)) from bloom_l l join bloom_r r on l.k = r.k');
 reset work_mem;
 reset hash_mem_multiplier;

@@ -24,6 +24,13 @@
 /* Heap scans read ahead through a stream of pages (storage/read_stream.h). */
 #define HJG_HAS_READ_STREAMS (PG_VERSION_NUM >= 170000)
 
+/* Does a scan of core's evaluate the condition in its state, whatever it was when the scan was set up? */
+#if PG_VERSION_NUM >= 180000
+#define HJG_SCAN_ASKS_QUAL(plan) (!IsA(plan, SeqScanState) || (plan)->qual != NULL)
+#else
+#define HJG_SCAN_ASKS_QUAL(plan) (true)
+#endif
+
 /* ---------- processes ---------- */
 
 #if PG_VERSION_NUM >= 170000

@@ -265,6 +265,10 @@ extern int	hjg_model_partitions(double build_bytes, double memory_bytes, double 
 extern int	hjg_model_spill_passes(double build_bytes, double memory_bytes, double first_buffer_bytes,
 								   double buffer_bytes);
 
+/* Fraction of the unmatched rows that a Bloom filter passes; and fraction of all rows above which it is given up (node_bloom.c). */
+#define HJG_BLOOM_FALSE_SHARE 0.02
+#define HJG_BLOOM_MOST_PASSING 0.65
+
 /* True if a Bloom filter saves more than it costs. */
 extern bool hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape);
 

@@ -17,8 +17,6 @@
 #include <math.h>
 #include <stddef.h>
 
-/* Fraction of the unmatched rows that a Bloom filter passes. */
-#define BLOOM_FALSE_SHARE 0.02
 
 /* Keys up to which a filter, of 12 bits a key, stays in a second-level cache. */
 #define BLOOM_CACHED_KEYS 131072
@@ -207,7 +205,7 @@ saved_ns(const HjgUnitCosts *costs, double rows, bool vectors)
 static double
 passing_rows(const HjgJoinShape *shape)
 {
-	return shape->probe_rows * smaller(shape->partnered + BLOOM_FALSE_SHARE, 1);
+	return shape->probe_rows * smaller(shape->partnered + HJG_BLOOM_FALSE_SHARE, 1);
 }
 
 /*

@@ -190,6 +190,17 @@ typedef struct HjgAggregateState
 	bool		shut;			/* this execution's figures were left for the leader, or collected */
 } HjgAggregateState;
 
+/* node_grouping.c: the node's callbacks, by which it is recognised */
+extern const CustomExecMethods hjg_grouping_exec_methods;
+
+/* Get the state of a GpuAggregate, or NULL. */
+static inline HjgAggregateState *
+hjg_grouping_node(PlanState *plan)
+{
+	return IsA(plan, CustomScanState) && ((CustomScanState *) plan)->methods == &hjg_grouping_exec_methods ?
+		(HjgAggregateState *) plan : NULL;
+}
+
 /* ---------- collecting groups (node_group_read.c) ---------- */
 
 /* Read until there are groups to return; sets at_end with the last ones. */

@@ -36,8 +36,11 @@ typedef struct HjgProbeFilter
 	int			key_width;
 
 	HjgBloom	bloom;			/* no words: there is no filter */
+	bool		travels;		/* rows are tested by a scan, not by the join (node_travel.c), */
+	bool		far;			/* one that is not the outer child itself */
 	bool		shared;			/* other processes add keys, too; its memory is theirs */
-	bool		open;			/* complete, and still worthwhile */
+	bool		open;			/* complete, and still worthwhile; */
+	bool		used;			/* it was so in this execution */
 	double		most_passing;	/* from this share of passing rows on it is not worthwhile */
 	uint64		ntested;		/* since the last check */
 	uint64		npassed;
@@ -61,9 +64,19 @@ extern void hjg_probe_filter_start_partitions(HjgProbeFilter *filter, MemoryCont
 extern void hjg_probe_filter_add_key(HjgProbeFilter *filter, const void *key);
 extern void hjg_probe_filter_open_partitions(HjgProbeFilter *filter);
 extern void hjg_probe_filter_end_partitions(HjgProbeFilter *filter);
-/* Get the numbers of the rows that pass, in rows[nrows + HJG_BLOOM_ROWS_PAD]; returns how many there are. */
-extern int	hjg_probe_filter_rows(HjgProbeFilter *filter, const char *keys, int nrows, uint16 *rows);
-extern bool hjg_probe_filter_row(HjgProbeFilter *filter, const void *key);
+/*
+ * Get the numbers of the rows that pass, in rows[nrows + HJG_BLOOM_ROWS_PAD]; returns how many there are.  isnull: which keys are NULL, or
+ * NULL if none is.
+ */
+extern int	hjg_probe_filter_rows(HjgProbeFilter *filter, const char *keys, const bool *isnull, int nrows, uint16 *rows);
+extern bool hjg_probe_filter_row(HjgProbeFilter *filter, const void *key);	/* NULL: the key is NULL */
+
+/* True if the join tests the rows that it reads. */
+static inline bool
+hjg_probe_filter_is_here(const HjgProbeFilter *filter)
+{
+	return filter->open && !filter->travels;
+}
 
 /* ---------- a build pass (node_build.c) ---------- */
 

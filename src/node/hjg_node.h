@@ -38,6 +38,7 @@
 #include "node/hjg_emit.h"
 #include "node/hjg_execution.h"
 #include "node/hjg_probe.h"
+#include "node/hjg_travel.h"
 
 typedef enum HjgPhase
 {
@@ -70,9 +71,11 @@ typedef struct HjgJoinState
 
 	HjgSide		outer;
 	HjgSide		inner;
-	HjgProbeFilter filter;		/* of the only build pass, or of rows that go to partitions */
+	HjgProbeFilter filter;		/* of the only build pass, or of rows that go to partitions; */
+	HjgTravel	travel;			/* and where it is tested */
 	HjgMatch	match;
 	HjgBuild	build;
+	bool		build_outdated; /* it was read through a filter that is no more */
 	HjgPartitions partitions;
 	HjgProbe	probe;
 	HjgPairVector pairs;		/* from probe, or unmatched rows of build, to emit */
@@ -84,8 +87,16 @@ typedef struct HjgJoinState
 	HjgReport	report;
 } HjgJoinState;
 
-/* node_callbacks.c: get the state of a GpuHashJoin, or NULL for another node */
-extern HjgJoinState *hjg_node_join(PlanState *plan);
+/* node_callbacks.c: the node's callbacks, by which it is recognised */
+extern const CustomExecMethods hjg_node_exec_methods;
+
+/* Get the state of a GpuHashJoin, or NULL. */
+static inline HjgJoinState *
+hjg_node_join(PlanState *plan)
+{
+	return IsA(plan, CustomScanState) && ((CustomScanState *) plan)->methods == &hjg_node_exec_methods ?
+		(HjgJoinState *) plan : NULL;
+}
 
 /* node_drive.c */
 extern TupleTableSlot *hjg_drive_exec(CustomScanState *node);

@@ -12,6 +12,8 @@
  * adds the keys that it has read, and probing begins when all have done so (node_parallel.c). For shared partitions, the
  * participant that makes the partitions makes the filter, and each participant adds the keys that it writes.
  *
+ * Rows are tested by the scan that their keys come from, if there is one below the join (node_travel.c), else by the join.
+ *
  * With hjoin_gpu.bloom_filter = auto the filter is dropped for the rest of the pass when too many rows pass it.
  */
 #include "postgres.h"
@@ -27,10 +29,9 @@
 #define WATCH_ROWS 16384
 
 /*
- * Shares of passing rows above which a test costs more than the dropped rows would: a test takes 2.5 to 4.5 ns, a row in a
- * batch and in the engine 12 or more, a spilled row 150.
+ * Share of passing rows above which a test costs more than the spilled rows that it drops; HJG_BLOOM_MOST_PASSING is that of other
+ * rows: a test takes 2.5 to 4.5 ns, a row in a batch and in the engine 12 or more, a spilled row 150.
  */
-#define MOST_PASSING 0.65
 #define MOST_PASSING_SPILLED 0.97
 
 static void
@@ -53,7 +54,7 @@ hjg_probe_filter_forget(HjgProbeFilter *filter)
 static void
 open_filter(HjgProbeFilter *filter, double most_passing)
 {
-	filter->open = true;
+	filter->open = filter->used = true;
 	filter->most_passing = hjg_bloom_filter == HJG_BLOOM_FILTER_ON ? 1 : most_passing;
 	filter->ntested = filter->npassed = 0;
 }
@@ -84,7 +85,7 @@ hjg_probe_filter_load(HjgProbeFilter *filter, const HjgRun *run)
 		return;
 	make_filter(filter, MemoryContextAllocHuge(run->context, bytes), bytes);
 	hjg_probe_filter_add_run(filter, run);
-	open_filter(filter, MOST_PASSING);
+	open_filter(filter, HJG_BLOOM_MOST_PASSING);
 }
 
 /* ---------- a shared build side ---------- */
@@ -106,7 +107,7 @@ hjg_probe_filter_attach(HjgProbeFilter *filter, void *memory, size_t bytes)
 void
 hjg_probe_filter_open_shared(HjgProbeFilter *filter)
 {
-	open_filter(filter, MOST_PASSING);
+	open_filter(filter, HJG_BLOOM_MOST_PASSING);
 }
 
 /* ---------- partitions ---------- */
@@ -173,10 +174,19 @@ note_tested(HjgProbeFilter *filter, uint32 ntested, uint32 npassed)
 }
 
 int
-hjg_probe_filter_rows(HjgProbeFilter *filter, const char *keys, int nrows, uint16 *rows)
+hjg_probe_filter_rows(HjgProbeFilter *filter, const char *keys, const bool *isnull, int nrows, uint16 *rows)
 {
 	uint32		npassed = hjg_bloom_test(&filter->bloom, keys, (uint32) nrows, rows);
 
+	if (isnull != NULL)
+	{
+		const uint32 ntested = npassed;
+
+		npassed = 0;
+		for (uint32 i = 0; i < ntested; i++)
+			if (!isnull[rows[i]])
+				rows[npassed++] = rows[i];
+	}
 	note_tested(filter, (uint32) nrows, npassed);
 	return (int) npassed;
 }
@@ -184,7 +194,7 @@ hjg_probe_filter_rows(HjgProbeFilter *filter, const char *keys, int nrows, uint1
 bool
 hjg_probe_filter_row(HjgProbeFilter *filter, const void *key)
 {
-	bool		passed = hjg_bloom_test_one(&filter->bloom, key);
+	bool		passed = key != NULL && hjg_bloom_test_one(&filter->bloom, key);
 
 	note_tested(filter, 1, passed);
 	return passed;

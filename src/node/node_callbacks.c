@@ -34,7 +34,7 @@ const CustomScanMethods hjg_scan_methods = {
 	.CreateCustomScanState = create_state,
 };
 
-static const CustomExecMethods exec_methods = {
+const CustomExecMethods hjg_node_exec_methods = {
 	.CustomName = HJG_NODE_NAME,
 	.BeginCustomScan = begin_node,
 	.ExecCustomScan = hjg_drive_exec,
@@ -54,7 +54,7 @@ create_state(CustomScan *cscan)
 	HjgJoinState *state = palloc0(sizeof(HjgJoinState));
 
 	NodeSetTag(state, T_CustomScanState);
-	state->css.methods = &exec_methods;
+	state->css.methods = &hjg_node_exec_methods;
 	return (Node *) state;
 }
 
@@ -122,13 +122,6 @@ read_program(HjgProgram *program, const CustomScan *cscan)
 		.probe_rows = outer->plan_rows,
 		.all_build_rows = list_nth_int(scalars, HJG_SCALAR_BUILD_ROWS),
 	};
-}
-
-HjgJoinState *
-hjg_node_join(PlanState *plan)
-{
-	return IsA(plan, CustomScanState) && ((CustomScanState *) plan)->methods == &exec_methods ?
-		(HjgJoinState *) plan : NULL;
 }
 
 /* used: columns of the scan tuple that are read after the keys are encoded. */
@@ -253,6 +246,7 @@ begin_node(CustomScanState *node, EState *estate, int eflags)
 	bms_free(used);
 	init_conditions(state, outer_codec->exact, hash_clauses, recheck_qual, join_qual);
 	init_operators(state);
+	hjg_travel_begin(&state->travel, &state->filter, &state->outer);
 	hjg_emit_init(&state->emit, node);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		hjg_verify_begin(state);
@@ -273,6 +267,8 @@ reset_execution(HjgJoinState *state)
 	hjg_partitions_reset(&state->partitions);
 	hjg_verify_forget(state, false);
 	hjg_probe_filter_forget(&state->filter);
+	hjg_travel_end(&state->travel);
+	state->build_outdated = false;
 	state->phase = HJG_PHASE_BUILD;
 	state->started = false;
 }
@@ -297,7 +293,10 @@ count_execution(HjgJoinState *state)
 	hjg_service_count(HJG_COUNT_PAIRS, report.pairs);
 }
 
-/* Rescan. The build side is kept if it is all in memory and neither its rows nor its keys can have changed. */
+/*
+ * Rescan. The build side is kept if it is all in memory and neither its rows nor its keys can have changed, nor those of a join above
+ * whose filter they have passed.
+ */
 static void
 rescan_node(CustomScanState *node)
 {
@@ -313,7 +312,7 @@ rescan_node(CustomScanState *node)
 		UpdateChangedParamSet(outer_plan, node->ss.ps.chgParam);
 		UpdateChangedParamSet(inner_plan, node->ss.ps.chgParam);
 	}
-	keep_build = state->parallel == NULL && state->build.run != NULL && state->build.run->build_complete && state->partitions.context == NULL &&
+	keep_build = state->parallel == NULL && !state->build_outdated && state->build.run != NULL && state->build.run->build_complete && state->partitions.context == NULL &&
 		inner_plan->chgParam == NULL && !(state->program.inner_keys_vary && node->ss.ps.chgParam != NULL);
 
 	if (keep_build)

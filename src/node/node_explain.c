@@ -143,6 +143,17 @@ show_filter(const HjgReport *report, double nloops, ExplainState *es)
 		ExplainPropertyBool("Bloom Filter Given Up", report->filter_stopped, es);
 }
 
+/* Show the scan whose rows it tests, by its name in the query. */
+static void
+show_target(const HjgTravel *travel, ExplainState *es)
+{
+	if (travel->target != NULL)
+		ExplainPropertyText("Bloom Filter Scan",
+							list_nth(es->rtable_names, ((const Scan *) travel->target->ps.plan)->scanrelid - 1), es);
+	else if (es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Bloom Filter Scan", "none", es);
+}
+
 static void
 show_time(const char *label, double ns, ExplainState *es)
 {
@@ -371,6 +382,8 @@ hjg_explain(HjgJoinState *state, List *ancestors, ExplainState *es)
 		show_filtered("Rows Removed by Join Filter", node, es);
 	if (state->program.use_filter || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyBool("Bloom Filter", state->program.use_filter, es);
+	if (es->verbose || es->analyze)
+		show_target(&state->travel, es);
 	if (es->verbose)
 	{
 		ExplainPropertyText("Key Encoding", state->outer.keys.codec->exact ? "exact" : "hash", es);

@@ -49,7 +49,7 @@ const CustomScanMethods hjg_aggregate_methods = {
 	.CreateCustomScanState = create_state,
 };
 
-static const CustomExecMethods exec_methods = {
+const CustomExecMethods hjg_grouping_exec_methods = {
 	.CustomName = HJG_AGGREGATE_NAME,
 	.BeginCustomScan = begin,
 	.ExecCustomScan = exec,
@@ -69,7 +69,7 @@ create_state(CustomScan *cscan)
 	HjgAggregateState *state = palloc0(sizeof(HjgAggregateState));
 
 	NodeSetTag(state, T_CustomScanState);
-	state->css.methods = &exec_methods;
+	state->css.methods = &hjg_grouping_exec_methods;
 	return (Node *) state;
 }
 

@@ -199,7 +199,7 @@ hjg_partitions_read_probe(HjgPartitions *partitions)
 		{
 			HjgPartition *partition = route_key(partitions, row.key, 0);
 
-			if (filter->open && !hjg_probe_filter_row(filter, row.key))
+			if (hjg_probe_filter_is_here(filter) && !hjg_probe_filter_row(filter, row.key))
 				continue;
 			if (preserved || hjg_rows_spill_nrows(partition->build) > 0)
 				hjg_side_spill(side, partition->probe, &row);

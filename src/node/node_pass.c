@@ -96,7 +96,7 @@ hjg_pass_read(HjgPartitions *partitions)
 
 /*
  * Is the join's result empty because the probe side has no row? Like core's hash join, look only if a first row is cheaper
- * than reading the build side.
+ * than reading the build side; and not if more would be read for it, build sides and groups below, than after the filter is made.
  */
 static bool
 probe_side_is_empty(HjgPartitions *partitions)
@@ -107,7 +107,8 @@ probe_side_is_empty(HjgPartitions *partitions)
 	uint64		start = execution->timing ? hjg_now_ns() : 0;
 	bool		empty;
 
-	if (execution->program->preserved[HJG_SIDE_BUILD] || outer->plan->plan->startup_cost >= inner->plan->plan->total_cost)
+	if (partitions->filter->far || execution->program->preserved[HJG_SIDE_BUILD] ||
+		outer->plan->plan->startup_cost >= inner->plan->plan->total_cost)
 		return false;
 	empty = !hjg_side_peek(outer);
 	if (execution->timing)

@@ -83,7 +83,7 @@ static void
 filter_view(HjgProbe *probe, HjgView *view)
 {
 	uint16		rows[HJG_MAX_VECTOR_ROWS + HJG_BLOOM_ROWS_PAD];
-	int			n = hjg_probe_filter_rows(probe->filter, view->keys, view->nrows, rows);
+	int			n = hjg_probe_filter_rows(probe->filter, view->keys, NULL, view->nrows, rows);
 
 	if (n < view->nrows)
 		hjg_side_narrow_view(probe->side, view, rows, n);
@@ -104,7 +104,7 @@ fill_view(HjgProbe *probe, HjgProbeBatch *batch)
 			view->nrows = view->nnull_rows = 0;
 			probe->done = true;
 		}
-		else if (probe->filter->open && view->nrows > 0)
+		else if (hjg_probe_filter_is_here(probe->filter) && view->nrows > 0)
 			filter_view(probe, view);
 		if (!is_preserved(probe))
 			view->nnull_rows = 0;
@@ -154,7 +154,7 @@ add_filtered_vectors(HjgProbe *probe, HjgProbeBatch *batch, const char *keys, in
 	uint16		rows[HJG_MAX_VECTOR_ROWS + HJG_BLOOM_ROWS_PAD];
 	char		passing[HJG_MAX_VECTOR_ROWS * HJG_MAX_KEY_BYTES];
 
-	n = hjg_probe_filter_rows(probe->filter, keys, n, rows);
+	n = hjg_probe_filter_rows(probe->filter, keys, NULL, n, rows);
 	for (int i = 0; i < n; i++)
 	{
 		memcpy(passing + i * width, keys + rows[i] * width, width);
@@ -175,7 +175,7 @@ add_probe_vectors(HjgProbe *probe, HjgProbeBatch *batch, uint32 max)
 	if (probe->spill != NULL)
 		return 0;
 	n = hjg_side_next_vectors(probe->side, Min(max, HJG_MAX_VECTOR_ROWS), &keys, &first);
-	if (n > 0 && probe->filter->open)
+	if (n > 0 && hjg_probe_filter_is_here(probe->filter))
 		add_filtered_vectors(probe, batch, keys, first, n);
 	else if (n > 0)
 	{
@@ -232,7 +232,7 @@ collect_rows(HjgProbe *probe, HjgProbeBatch *batch)
 		nread++;
 		if (row.key == NULL)
 			keep_null_probe(probe, batch, &row);
-		else if (!probe->filter->open || probe->spill != NULL || hjg_probe_filter_row(probe->filter, row.key))
+		else if (!hjg_probe_filter_is_here(probe->filter) || probe->spill != NULL || hjg_probe_filter_row(probe->filter, row.key))
 		{
 			memcpy(hjg_run_batch_key(run, batch), row.key, run->key_width);
 			hjg_rows_store_append(batch->rows, row.source, row.values, row.isnull);

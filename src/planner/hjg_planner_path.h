@@ -253,6 +253,7 @@ typedef struct HjgOffer
 	const HjgUnitCosts *costs;	/* the candidate's; or with dearer temporary files, if several processes write them */
 	HjgJoinShape shape;
 	HjgPrediction prediction;
+	Cost		saved;			/* of the outer child's price, by the join's Bloom filter */
 } HjgOffer;
 
 /* ---------- planner_units.c ---------- */
@@ -312,6 +313,15 @@ extern void hjg_planner_describe_scan(PlannerInfo *root, const RelOptInfo *rel, 
  */
 extern const char *hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const Path *outer_path,
 									 const Path *inner_path);
+
+/* ---------- planner_travel.c ---------- */
+
+/* Does a join of this type return no probe row without a partner, so that a Bloom filter may drop it? */
+extern bool hjg_planner_drops_probe_rows(JoinType jointype);
+/* Price the grouping alone in a path of a subquery that groups its rows; else 0. */
+extern Cost hjg_planner_grouping_price(const Path *path);
+/* Price what the join's Bloom filter saves of that, where such a share of the outer rows has a partner. */
+extern Cost hjg_planner_travel_saves(const HjgCandidate *candidate, const Path *outer, double partnered);
 
 /* ---------- planner_core.c ---------- */
 
@@ -419,6 +429,16 @@ extern void hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candida
 extern double hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *path, double emit_ns);
 /* Keep a copy of the path if it is the cheapest one to aggregate; core's lists do not know that price. */
 extern void hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *path, bool partial);
+
+/* The methods of its paths, by which these are recognised. */
+extern const CustomPathMethods hjg_planner_grouping_methods;
+
+/* Is this a path of a GpuAggregate? */
+static inline bool
+hjg_planner_is_grouping(const Path *path)
+{
+	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &hjg_planner_grouping_methods;
+}
 
 /* ---------- planner_plan.c ---------- */
 

@@ -290,7 +290,7 @@ make_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 	return &cscan->scan.plan;
 }
 
-static const CustomPathMethods path_methods = {
+const CustomPathMethods hjg_planner_grouping_methods = {
 	.CustomName = HJG_AGGREGATE_NAME,
 	.PlanCustomPath = make_plan,
 };
@@ -359,7 +359,7 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 	path->startup_cost = path->total_cost;
 	own->custom.flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	own->custom.custom_paths = list_make1(input);
-	own->custom.methods = &path_methods;
+	own->custom.methods = &hjg_planner_grouping_methods;
 	own->keys = grouping->keys;
 	own->operators = grouping->operators;
 	own->aggregates = partial ? grouping->partial_aggregates : grouping->aggregates;
@@ -599,7 +599,7 @@ has_ours(const List *paths)
 			path = ((const AggPath *) path)->subpath;
 		if (IsA(path, GatherPath))
 			path = ((const GatherPath *) path)->subpath;
-		if (IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods)
+		if (hjg_planner_is_grouping(path))
 			return true;
 	}
 	return false;

@@ -229,6 +229,13 @@ least_reading(const HjgCandidate *candidate, const Path *child, bool shared)
 	return Max(child->total_cost + (shared ? Min(more, 0) : more), 0);
 }
 
+/* Compute that bound for the outer side, of whose grouping the join's filter may save most. */
+static Cost
+least_outer(const HjgCandidate *candidate, const Path *child, bool shared)
+{
+	return least_reading(candidate, child, shared) - hjg_planner_grouping_price(child);
+}
+
 /* Compute a lower bound of the price of the cheapest path of the node; may that path win? */
 static bool
 find_least(const HjgCandidate *candidate, Cost *startup, Cost *total)
@@ -241,15 +248,15 @@ find_least(const HjgCandidate *candidate, Cost *startup, Cost *total)
 	Cost		share;
 	bool		wins;
 
-	*startup = build + (outerrel->cheapest_startup_path == NULL ? outer->startup_cost :
+	*startup = build - hjg_planner_grouping_price(outer) + (outerrel->cheapest_startup_path == NULL ? outer->startup_cost :
 						Min(outer->startup_cost, outerrel->cheapest_startup_path->startup_cost));
-	*total = build + least_reading(candidate, outer, false);
+	*total = build + least_outer(candidate, outer, false);
 	wins = may_win(candidate, *startup, *total, false);
 	if (!candidate->joinrel->consider_parallel || outerrel->partial_pathlist == NIL)
 		return wins;
 	if (innerrel->partial_pathlist != NIL)
 		build = Min(build, begin + least_reading(candidate, linitial(innerrel->partial_pathlist), true));
-	share = build + least_reading(candidate, linitial(outerrel->partial_pathlist), true);
+	share = build + least_outer(candidate, linitial(outerrel->partial_pathlist), true);
 	*startup = Min(*startup, build + parallel_setup_cost);
 	*total = Min(*total, share + parallel_setup_cost);
 	return wins || may_win(candidate, 0, share, true);

@@ -48,7 +48,7 @@
 static bool
 use_bloom_filter(JoinType jointype, const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
-	if (jointype != JOIN_INNER && jointype != JOIN_SEMI && jointype != JOIN_RIGHT && !HJG_IS_BUILD_ONLY(jointype))
+	if (!hjg_planner_drops_probe_rows(jointype))
 		return false;
 	switch (hjg_bloom_filter)
 	{
@@ -227,7 +227,7 @@ set_price(const HjgCandidate *candidate, const HjgOffer *offer, Cost ns_cost, bo
 	Cost		outer_run;
 	Cost		total;
 
-	startup = offer->outer->startup_cost + child_price(offer->inner, even) -
+	startup = offer->outer->startup_cost - offer->saved + child_price(offer->inner, even) -
 		child_credit(offer->inner, &shape->build_scan, prediction->saved_build_ns, shape->build_rows, ns_cost) +
 		candidate->qual_cost.startup + candidate->hash_cost.startup + target_cost->startup +
 		(prediction->startup_ns + prediction->marshal_build_ns + prediction->build_ns) * ns_cost;
@@ -333,6 +333,8 @@ hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, cons
 		offer.costs = &crowded;
 	}
 	choose_engine(candidate, &offer);
+	offer.saved = hjg_planner_travel_saves(candidate, outer_path, offer.shape.partnered);
+	own->bloom |= offer.saved > 0;
 	price_quals(root, candidate);
 	if (candidate->aggregates != NULL)
 		saved_ns = hjg_planner_aggregation_saves_ns(candidate, own, offer.prediction.emit_ns);

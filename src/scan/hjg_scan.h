@@ -84,6 +84,24 @@ extern int	hjg_scan_next_rows(HjgScan *scan);
 extern int	hjg_scan_max_rows(const HjgScan *scan);
 /* Are there more rows? Does not read their columns, nor count them. */
 extern bool hjg_scan_peek(HjgScan *scan);
+/*
+ * A test of a scan's rows besides the conditions of the child, by whoever knows that it can do without some of them.  Many rows at a time, while *open:
+ * test puts the numbers of those that stay, ascending, into rows[nrows + HJG_SCAN_TEST_PAD], and returns how many there are.
+ */
+typedef struct HjgScanTest
+{
+	const bool *open;
+	int			ncolumns;
+	AttrNumber *attnos;			/* of the columns that it looks at, which become vectors[ncolumns] */
+	int			(*test) (void *arg, const HjgVector *vectors, int nrows, uint16 *rows);
+	void	   *arg;
+} HjgScanTest;
+
+/* Entries of rows[] that a test may write behind the last. */
+#define HJG_SCAN_TEST_PAD 8
+
+/* Add a test, which must last as long as the scan. */
+extern void hjg_scan_add_test(HjgScan *scan, const HjgScanTest *test);
 /* Start over with the child. */
 extern void hjg_scan_reset(HjgScan *scan);
 /* Forget memory in the work context, which is emptied afterwards. */

@@ -19,6 +19,11 @@ typedef struct HjgScanFilter HjgScanFilter;
 extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context);
 /* Does the filter have all conditions of the scan? */
 extern bool hjg_scan_filter_complete(const HjgScanFilter *filter);
+/*
+ * True if the filter can be evaluated, at less cost and with the same result, on the rows that a test of columns at fixed places leaves: it
+ * has all conditions, walks to a column, and none of its operands can fail.
+ */
+extern bool hjg_scan_filter_may_wait(const HjgScanFilter *filter);
 /* Bind operands again, after a change of parameters. */
 extern void hjg_scan_filter_reset(HjgScanFilter *filter);
 /* As hjg_scan_forget(). */

@@ -57,6 +57,24 @@ struct HjgHeapReader
 	const char *ends[MaxHeapTuplesPerPage]; /* and of the next attribute, or its padding */
 };
 
+/* Columns that are looked at before it is known which rows of a page are wanted. */
+typedef struct HjgPageColumns
+{
+	TupleDesc	desc;
+	int			n;
+	AttrNumber *attnos;
+	MemoryContext work_context; /* of the vectors and the reader */
+	HjgVector  *vectors;
+	HjgHeapReader *reader;		/* NULL: no row was there to be read yet */
+} HjgPageColumns;
+
+/* Read the columns of a page's rows into the vectors. */
+extern void hjg_scan_page_columns_read(HjgPageColumns *columns, const HjgHeapPage *page);
+/* See hjg_scan_forget(). */
+extern void hjg_scan_page_columns_forget(HjgPageColumns *columns);
+/* Do some of them lie behind a column of variable width, so that rows are walked to reach them? */
+extern bool hjg_scan_page_columns_walked(const HjgPageColumns *columns);
+
 /* Bytes of a value in a vector. */
 static inline int
 hjg_scan_heap_value_bytes(const HjgColumn *column)

@@ -27,6 +27,7 @@
 #include "utils/lsyscache.h"
 
 #include "scan/hjg_scan_filter.h"
+#include "scan/hjg_scan_heap.h"
 
 /* A leaf that becomes a range or set when its operand is known. */
 typedef struct Operand
@@ -43,18 +44,13 @@ struct HjgScanFilter
 {
 	SeqScanState *seq;			/* NULL: conditions are examined, not evaluated */
 	Index		relid;			/* of the table, in its conditions */
-	TupleDesc	desc;
 	HjgFilter  *filter;			/* AND of the simple conditions */
 	bool		complete;		/* there are no others */
 	List	   *operands;		/* of Operand, bound or not */
 	int			nfallible;		/* operands whose evaluation may fail, */
 	int			nfallible_in_or;	/* and those of them in a condition that rows may pass without evaluating them */
 	int			level;			/* nesting of AND and OR, while filters are made */
-	int			ncolumns;
-	AttrNumber *attnos;			/* columns that the filter reads */
-	HjgVector  *vectors;
-	MemoryContext work_context; /* of the vectors and the reader */
-	HjgHeapReader *reader;		/* NULL: no row was read so far */
+	HjgPageColumns columns;		/* that the filter reads */
 };
 
 /* ---------- from expressions to filters ---------- */
@@ -107,15 +103,15 @@ find_column(HjgScanFilter *scan, Expr *expr, int width)
 
 	if (!IsA(expr, Var) || var->varno != scan->relid || var->varattno <= 0)
 		return -1;
-	att = TupleDescAttr(scan->desc, var->varattno - 1);
+	att = TupleDescAttr(scan->columns.desc, var->varattno - 1);
 	width = width == HJG_NUMERIC_WIDTH ? HJG_VARIABLE_WIDTH : width;
 	if (width != 0 && (att->attlen != width || att->attbyval != (width > 0)))
 		return -1;
-	for (int c = 0; c < scan->ncolumns; c++)
-		if (scan->attnos[c] == var->varattno)
+	for (int c = 0; c < scan->columns.n; c++)
+		if (scan->columns.attnos[c] == var->varattno)
 			return c;
-	scan->attnos[scan->ncolumns] = var->varattno;
-	return scan->ncolumns++;
+	scan->columns.attnos[scan->columns.n] = var->varattno;
+	return scan->columns.n++;
 }
 
 static bool
@@ -444,23 +440,23 @@ make_filters(List *qual, SeqScanState *seq, Index relid, TupleDesc desc)
 
 	scan->seq = seq;
 	scan->relid = relid;
-	scan->desc = desc;
+	scan->columns.desc = desc;
 	scan->complete = true;
-	scan->attnos = palloc(Max(desc->natts, 1) * sizeof(AttrNumber));
+	scan->columns.attnos = palloc(Max(desc->natts, 1) * sizeof(AttrNumber));
 	scan->filter = make_leaf(HJG_FILTER_ALL, -1);
 	scan->filter->args = palloc(Max(list_length(qual), 1) * sizeof(HjgFilter *));
 	foreach(lc, qual)
 	{
 		int			noperands = list_length(scan->operands);
 		int			nfallible = scan->nfallible;
-		int			ncolumns = scan->ncolumns;
+		int			ncolumns = scan->columns.n;
 		HjgFilter  *node = make_filter(scan, lfirst(lc));
 
 		if (node == NULL || !fails_in_order(scan, node, nfallible))
 		{
 			/* undo the notes of its parts */
 			scan->operands = list_truncate(scan->operands, noperands);
-			scan->ncolumns = ncolumns;
+			scan->columns.n = ncolumns;
 			scan->complete = false;
 			break;
 		}
@@ -475,7 +471,7 @@ hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context)
 	HjgScanFilter *scan = make_filters(seq->ss.ps.plan->qual, seq, ((Scan *) seq->ss.ps.plan)->scanrelid,
 									   seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor);
 
-	scan->work_context = work_context;
+	scan->columns.work_context = work_context;
 	if (scan->filter->nargs == 0)
 		return NULL;
 	/* nobody can tell in which order conditions are tested that cannot fail */
@@ -491,7 +487,7 @@ hjg_scan_find_simple(List *quals, Index relid, TupleDesc desc, HjgSimpleConditio
 	const HjgScanFilter *scan = make_filters(quals, NULL, relid, desc);
 
 	*simple = (HjgSimpleConditions) {
-		.n = scan->filter->nargs, .filters = scan->filter->args, .ncolumns = scan->ncolumns, .attnos = scan->attnos
+		.n = scan->filter->nargs, .filters = scan->filter->args, .ncolumns = scan->columns.n, .attnos = scan->columns.attnos
 	};
 }
 
@@ -535,8 +531,7 @@ hjg_scan_filter_reset(HjgScanFilter *scan)
 void
 hjg_scan_filter_forget(HjgScanFilter *scan)
 {
-	scan->vectors = NULL;
-	scan->reader = NULL;
+	hjg_scan_page_columns_forget(&scan->columns);
 }
 
 bool
@@ -545,15 +540,10 @@ hjg_scan_filter_complete(const HjgScanFilter *scan)
 	return scan->complete;
 }
 
-static void
-make_reader(HjgScanFilter *scan)
+bool
+hjg_scan_filter_may_wait(const HjgScanFilter *scan)
 {
-	MemoryContext old = MemoryContextSwitchTo(scan->work_context);
-
-	scan->vectors = palloc(Max(scan->ncolumns, 1) * sizeof(HjgVector));
-	scan->reader = hjg_scan_heap_reader_create(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, scan->ncolumns,
-											   scan->attnos, MaxHeapTuplesPerPage, scan->vectors);
-	MemoryContextSwitchTo(old);
+	return scan->complete && scan->nfallible == 0 && hjg_scan_page_columns_walked(&scan->columns);
 }
 
 int
@@ -562,12 +552,10 @@ hjg_scan_filter_rows(HjgScanFilter *scan, const HjgHeapPage *page, OffsetNumber 
 	bool		pass[MaxHeapTuplesPerPage];
 	int			n = 0;
 
-	if (scan->reader == NULL)
-		make_reader(scan);
-	hjg_scan_heap_read(scan->reader, page, 0);
+	hjg_scan_page_columns_read(&scan->columns, page);
 	memset(pass, true, page->nrows * sizeof(bool));
 	check_stack_depth();
-	hjg_vector_filter_eval(scan->filter, scan->vectors, page->nrows, pass);
+	hjg_vector_filter_eval(scan->filter, scan->columns.vectors, page->nrows, pass);
 	for (int i = 0; i < page->nrows; i++)
 	{
 		passed[n] = page->rows[i];

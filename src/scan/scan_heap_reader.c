@@ -113,6 +113,37 @@ hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attn
 }
 
 void
+hjg_scan_page_columns_read(HjgPageColumns *columns, const HjgHeapPage *page)
+{
+	if (columns->reader == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(columns->work_context);
+
+		columns->vectors = palloc(Max(columns->n, 1) * sizeof(HjgVector));
+		columns->reader = hjg_scan_heap_reader_create(columns->desc, columns->n, columns->attnos, MaxHeapTuplesPerPage,
+													  columns->vectors);
+		MemoryContextSwitchTo(old);
+	}
+	hjg_scan_heap_read(columns->reader, page, 0);
+}
+
+void
+hjg_scan_page_columns_forget(HjgPageColumns *columns)
+{
+	columns->vectors = NULL;
+	columns->reader = NULL;
+}
+
+bool
+hjg_scan_page_columns_walked(const HjgPageColumns *columns)
+{
+	HjgRowColumns row;
+
+	hjg_scan_heap_count(columns->desc, columns->n, columns->attnos, &row);
+	return row.nfixed < columns->n;
+}
+
+void
 hjg_scan_heap_count(TupleDesc desc, int ncolumns, const AttrNumber *attnos, HjgRowColumns *columns)
 {
 	int			last = 0;		/* last wanted attribute */

@@ -7,7 +7,10 @@
  * instrumentation. Only its ExecProcNode is never called. So plan displays show no difference, and a rescan, a shutdown or an
  * error goes through core's functions.
  *
- * A row counts as read when it has passed the child's filter; columns are extracted only then.
+ * A row counts as read when it has passed the child's filter and the tests that were added; columns are extracted only then.
+ *
+ * Tests drop rows that are not missed.  A condition that may fail is evaluated on all rows, so it comes before any test.  One that cannot fail
+ * comes after the tests if its columns take longer to reach than theirs.
  */
 #include "postgres.h"
 
@@ -21,6 +24,14 @@
 
 #include "base/hjg_base.h"
 #include "scan/hjg_scan_filter.h"
+#include "scan/hjg_scan_heap.h"
+
+typedef struct RowTest
+{
+	const HjgScanTest *test;
+	HjgPageColumns columns;		/* that it looks at */
+	bool		first;			/* before the conditions */
+} RowTest;
 
 /* Values by reference are copied of a page with so few rows, to let rows of other pages join them. */
 #define FEW_ROWS 24
@@ -35,6 +46,7 @@ struct HjgScan
 	int			max_rows;		/* rows that fit in the vectors */
 	HjgHeapReader *reader;		/* NULL: no row was read so far */
 	HjgScanFilter *filter;		/* or NULL */
+	List	   *tests;			/* of RowTest */
 	bool		gathers;		/* rows of several pages come together, even if these are full of them */
 	bool		at_end;
 	bool		peeked;			/* the page has rows that passed and were not read */
@@ -92,6 +104,20 @@ hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, boo
 }
 
 void
+hjg_scan_add_test(HjgScan *scan, const HjgScanTest *test)
+{
+	RowTest    *added = palloc0(sizeof(RowTest));
+
+	added->test = test;
+	added->columns = (HjgPageColumns) {
+		.desc = scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, .n = test->ncolumns, .attnos = test->attnos,
+		.work_context = scan->work_context
+	};
+	added->first = scan->filter != NULL && hjg_scan_filter_may_wait(scan->filter) && !hjg_scan_page_columns_walked(&added->columns);
+	scan->tests = lappend(scan->tests, added);
+}
+
+void
 hjg_scan_reset(HjgScan *scan)
 {
 	scan->at_end = scan->peeked = false;
@@ -102,9 +128,13 @@ hjg_scan_reset(HjgScan *scan)
 void
 hjg_scan_forget(HjgScan *scan)
 {
+	ListCell   *lc;
+
 	scan->reader = NULL;
 	if (scan->filter != NULL)
 		hjg_scan_filter_forget(scan->filter);
+	foreach(lc, scan->tests)
+		hjg_scan_page_columns_forget(&((RowTest *) lfirst(lc))->columns);
 }
 
 /* Apply the child's filter to a page's rows by core's expression code; returns the number of rows that pass. */
@@ -139,6 +169,28 @@ filter_by_core(HjgScan *scan, const HjgHeapPage *page)
 	return n;
 }
 
+/* Leave in page the rows that pass the tests that come before the conditions, or those that come after them. */
+static void
+test_rows(HjgScan *scan, HjgHeapPage *page, bool first)
+{
+	uint16		rows[MaxHeapTuplesPerPage + HJG_SCAN_TEST_PAD];
+	ListCell   *lc;
+
+	foreach(lc, scan->tests)
+	{
+		RowTest    *added = lfirst(lc);
+		const HjgScanTest *test = added->test;
+
+		if (added->first != first || !*test->open || page->nrows == 0)
+			continue;
+		hjg_scan_page_columns_read(&added->columns, page);
+		page->nrows = test->test(test->arg, added->columns.vectors, page->nrows, rows);
+		for (int i = 0; i < page->nrows; i++)
+			scan->passed[i] = page->rows[rows[i]];
+		page->rows = scan->passed;
+	}
+}
+
 /*
  * Apply the child's filter to a page: first the simple conditions, for all rows at once; then, if there are others, the whole
  * filter to the remaining rows. The page keeps the rows that pass.
@@ -157,6 +209,16 @@ filter_rows(HjgScan *scan, HjgHeapPage *page)
 	page->rows = scan->passed;
 }
 
+/* Leave in page the rows that are to be read. */
+static void
+select_rows(HjgScan *scan, HjgHeapPage *page)
+{
+	test_rows(scan, page, true);
+	if (scan->seq->ss.ps.qual != NULL && page->nrows > 0)
+		filter_rows(scan, page);
+	test_rows(scan, page, false);
+}
+
 /* Go to the next page with rows that pass the filter; false at the end. */
 static bool
 find_page(HjgScan *scan)
@@ -170,8 +232,7 @@ find_page(HjgScan *scan)
 		ss->ss_currentScanDesc = table_beginscan(ss->ss_currentRelation, ss->ps.state->es_snapshot, 0, NULL);
 	while (hjg_scan_heap_next_page(ss->ss_currentScanDesc, page))
 	{
-		if (ss->ps.qual != NULL && page->nrows > 0)
-			filter_rows(scan, page);
+		select_rows(scan, page);
 		if (page->nrows > 0)
 			return true;
 	}
