@@ -42,8 +42,12 @@ is(joined_in(), 'device process', 'with nobody else, a join runs in the device p
 my $idle = $node->background_psql('postgres');
 $idle->query_safe(join ';', 'BEGIN', map { "DECLARE c$_ CURSOR FOR $join; MOVE 1 IN c$_" } 1 .. $ncursors);
 is(joined_in(), 'device process', "beside $ncursors cursors of an idle session, it still does");
-is($idle->query_safe("SELECT rows_left('c$_')"), $joined_rows - 1, "cursor $_ has the rows that are left")
-  for (1, 100, 257, 300);
+for my $cursor (1, 100, 257, 300)
+{
+	# with or without a line feed, by the server's minor version
+	chomp(my $rows_left = $idle->query_safe("SELECT rows_left('c$cursor')"));
+	is($rows_left, $joined_rows - 1, "cursor $cursor has the rows that are left");
+}
 $idle->query_safe('COMMIT');
 $idle->quit;
 ok(is_idle($node), 'the arena is idle afterwards');
