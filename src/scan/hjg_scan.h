@@ -136,7 +136,7 @@ typedef struct HjgSimpleConditions
  * of hjg_scan_filter_create(), which decides again (scan_filter.c).
  */
 extern void hjg_scan_find_simple(List *quals, Index relid, TupleDesc desc, HjgSimpleConditions *simple);
-/* Rank a condition by the time that it takes a row. A scan tests those of low rank first, unless an operand may raise an error. */
+/* Rank a condition by about the nanoseconds that it takes a row. A scan tests those of low rank first, unless an operand may raise an error. */
 extern int	hjg_scan_filter_rank(const HjgFilter *filter);
 
 /* ---------- expressions (scan_filter.c) ---------- */

@@ -404,15 +404,18 @@ hjg_scan_filter_rank(const HjgFilter *node)
 	{
 		case HJG_FILTER_NUMERIC:
 		case HJG_FILTER_NUMERIC_COLUMNS:
-			return 1;
 		case HJG_FILTER_BYTES:
-			return 2;
+			return 8;
 		case HJG_FILTER_LIKE:
-			return 3;
-		default:
+			return 20;
+		case HJG_FILTER_ALL:
+		case HJG_FILTER_AND:
+		case HJG_FILTER_OR:
 			for (int a = 0; a < node->nargs; a++)
-				rank = Max(rank, hjg_scan_filter_rank(node->args[a]));
+				rank += hjg_scan_filter_rank(node->args[a]);
 			return rank;
+		default:
+			return 1;
 	}
 }
 
