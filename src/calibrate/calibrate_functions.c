@@ -193,6 +193,7 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 	double		values[HJG_CALIBRATION_VALUES] = {0};
 	HjgReason	reason;
 	int			nestlevel;
+	int			implausible;
 
 	if (!hjg_service_available(&reason) && reason == HJG_REASON_NO_ARENA)
 		ereport(ERROR,
@@ -212,10 +213,13 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 	/* as after an abort: the session does not keep these settings */
 	AtEOXact_GUC(false, nestlevel);
 
-	if (!hjg_model_costs_valid(&costs))
+	implausible = hjg_model_implausible_cost(&costs);
+	if (implausible >= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_EXCEPTION),
 				 errmsg("calibration gave implausible costs"),
+				 errdetail("The cost \"%s\" came out as %g %s.", cost_names[implausible].name, ((const double *) &costs)[implausible],
+						   cost_names[implausible].unit),
 				 errhint("Calibrate again when the machine is less busy.")));
 	calibration.machine = costs;
 	memcpy(values, &calibration, sizeof(calibration));

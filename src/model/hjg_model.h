@@ -207,7 +207,8 @@ typedef struct HjgPrediction
 /* Costs of a machine that was never calibrated. */
 extern const HjgUnitCosts hjg_model_default_costs;
 
-/* Check that the costs are plausible: finite, positive, within a factor of 1000 of the defaults. */
+/* Find the first cost that is not plausible, that is, finite, positive, within a factor of 1000 of the default; -1: all are. */
+extern int	hjg_model_implausible_cost(const HjgUnitCosts *costs);
 extern bool hjg_model_costs_valid(const HjgUnitCosts *costs);
 /* Find the costs of this GPU, if they are plausible and were measured on it; NULL otherwise. */
 extern const HjgCudaUnitCosts *hjg_model_gpu_costs(const HjgCalibration *calibration, int number, double identity);

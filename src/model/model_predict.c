@@ -105,16 +105,22 @@ plausible(double value, double reference)
 	return reference == 0 ? value < 1e9 : value > reference / 1000 && value < reference * 1000;
 }
 
-bool
-hjg_model_costs_valid(const HjgUnitCosts *costs)
+int
+hjg_model_implausible_cost(const HjgUnitCosts *costs)
 {
 	const double *value = (const double *) costs;
 	const double *reference = (const double *) &hjg_model_default_costs;
 
 	for (int i = 0; i < HJG_MODEL_NCOSTS; i++)
 		if (!plausible(value[i], reference[i]))
-			return false;
-	return true;
+			return i;
+	return -1;
+}
+
+bool
+hjg_model_costs_valid(const HjgUnitCosts *costs)
+{
+	return hjg_model_implausible_cost(costs) < 0;
 }
 
 double

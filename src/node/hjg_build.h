@@ -38,6 +38,7 @@ typedef struct HjgProbeFilter
 	HjgBloom	bloom;			/* no words: there is no filter */
 	bool		travels;		/* rows are tested by a scan, not by the join (node_travel.c), */
 	bool		far;			/* one that is not the outer child itself */
+	bool		kept;			/* not given up, because the rows are grouped on the way */
 	bool		shared;			/* other processes add keys, too; its memory is theirs */
 	bool		open;			/* complete, and still worthwhile; */
 	bool		used;			/* it was so in this execution */

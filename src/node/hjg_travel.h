@@ -22,6 +22,7 @@ typedef struct HjgTravel
 	HjgScanTest test;			/* where pages are read in place; */
 	ExprState	qual;			/* and where core's scan runs: its condition and the test, */
 	ExprState  *own_qual;		/* of which this is its own, or NULL */
+	bool		grouped;		/* rows are grouped on the way */
 	List	   *builds;			/* HjgJoinStates whose build rows are among those tested, */
 	List	   *aggs;			/* and core's AggStates */
 } HjgTravel;

@@ -55,7 +55,7 @@ static void
 open_filter(HjgProbeFilter *filter, double most_passing)
 {
 	filter->open = filter->used = true;
-	filter->most_passing = hjg_bloom_filter == HJG_BLOOM_FILTER_ON ? 1 : most_passing;
+	filter->most_passing = hjg_bloom_filter == HJG_BLOOM_FILTER_ON || filter->kept ? 1 : most_passing;
 	filter->ntested = filter->npassed = 0;
 }
 

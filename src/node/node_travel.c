@@ -23,6 +23,8 @@
  * fewer rows, and may fail for fewer: as under core, whose planner chooses the order of joins, and pushes conditions on a group's
  * keys below its aggregates.
  *
+ * Groups.  A group has all of its rows or none, so that HAVING never sees a part of one: above groups the filter is not given up.
+ *
  * Processes.  A filter is used in its process alone; it has the keys of all participants before it opens.
  */
 #include "postgres.h"
@@ -102,6 +104,7 @@ trace_aggregate(HjgTravel *travel, HjgAggregateState *aggregate)
 	for (int i = 0; i < n; i++)
 		if (travel->attnos[i] > aggregate->child.ncolumns)
 			return false;
+	travel->grouped = true;
 	return trace_plan(travel, aggregate->child.plan, aggregate->child.scan);
 }
 
@@ -139,6 +142,7 @@ trace_plan(HjgTravel *travel, PlanState *plan, HjgScan *scan)
 		case T_AggState:
 			if (((const Agg *) plan->plan)->groupingSets != NIL || trace_columns(plan->plan, n, travel->attnos) != OUTER_VAR)
 				return false;
+			travel->grouped = true;
 			travel->aggs = lappend(travel->aggs, plan);
 			return trace_plan(travel, outerPlanState(plan), NULL);
 		case T_SubqueryScanState:
@@ -231,6 +235,7 @@ hjg_travel_begin(HjgTravel *travel, HjgProbeFilter *filter, const HjgSide *outer
 		.open = &filter->open, .ncolumns = keys->n, .attnos = travel->attnos, .test = test_vectors, .arg = travel
 	};
 	filter->travels = trace_plan(travel, outer->plan, outer->scan);
+	filter->kept = filter->travels && travel->grouped;
 	filter->far = filter->travels && &travel->target->ps != outer->plan;
 	if (!filter->travels)
 		travel->builds = travel->aggs = NIL;

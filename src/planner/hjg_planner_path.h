@@ -439,6 +439,8 @@ hjg_planner_is_grouping(const Path *path)
 {
 	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &hjg_planner_grouping_methods;
 }
+/* Price the time of such a path, without its input, as a join's time is priced. */
+extern Cost hjg_planner_grouping_join_price(const Path *path);
 
 /* ---------- planner_plan.c ---------- */
 

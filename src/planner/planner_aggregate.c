@@ -65,6 +65,7 @@ typedef struct AggregatePath
 	double		ngroups;		/* in all */
 	List	   *having;
 	double		prediction_us;
+	Cost		join_price;		/* the price of that time in a join */
 } AggregatePath;
 
 /* May the node serve the query, by its form? */
@@ -368,6 +369,7 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 	own->partial = partial;
 	own->ngroups = grouping->ngroups;
 	own->prediction_us = ns / 1000.0;
+	own->join_price = ns / unit_ns;
 	return path;
 }
 
@@ -583,6 +585,12 @@ add_parallel_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGroup
 
 		add_path(grouped_rel, aggregate_rows(root, grouped_rel, &distinct->sum, AGGREGATE_COMPLETE, parts, parts->rows));
 	}
+}
+
+Cost
+hjg_planner_grouping_join_price(const Path *path)
+{
+	return ((const AggregatePath *) path)->join_price;
 }
 
 /* Is there a path of the node in the list, below core's Agg or Gather? */

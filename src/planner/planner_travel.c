@@ -49,7 +49,10 @@ hjg_planner_grouping_price(const Path *path)
 	const Path *input;
 	const Path *grouping = find_grouping(path, &input);
 
-	return grouping == NULL ? 0 : grouping->total_cost - input->total_cost;
+	if (grouping == NULL)
+		return 0;
+	/* the node's own price is in the unit of core's grouping, which is less for the same time */
+	return Max(grouping->total_cost - input->total_cost, hjg_planner_is_grouping(grouping) ? hjg_planner_grouping_join_price(grouping) : 0);
 }
 
 /* Does the filter reach the scan of a table below a path?  By the rules of node_travel.c. */
