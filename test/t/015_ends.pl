@@ -21,6 +21,8 @@ wait_ready($node);
 my $answer = $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $query");
 
 sub postmaster { return (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0] }
+# The process that serves now, or the next one, which may not have started.
+sub serving_pid { my $pid; wait_until(sub { defined($pid = device_pid($node)) }, 15); return $pid }
 sub parent_of { my ($pid) = @_; return slurp_file("/proc/$pid/status") =~ /^PPid:\s+(\d+)/m ? $1 : undef }
 # Has the process ended?  A zombie has.
 sub is_gone { my ($pid) = @_; return !-e "/proc/$pid/status" || slurp_file("/proc/$pid/status") =~ /^State:\s+Z/m }
@@ -39,7 +41,7 @@ for my $stopped (0, 1)
 {
 	my $how = $stopped ? 'with the device process stopped' : 'with joins at work';
 	my @queries = start_joins();
-	my $device = device_pid($node);
+	my $device = serving_pid();
 	my $supervisor = parent_of($device);
 	my $postmaster = postmaster();
 
@@ -58,7 +60,7 @@ for my $stopped (0, 1)
 
 # --- the supervisor is stopped during joins
 {
-	my $supervisor = parent_of(device_pid($node));
+	my $supervisor = parent_of(serving_pid());
 	my @queries = start_joins();
 	kill 'STOP', $supervisor;
 	my $start = time;
@@ -81,7 +83,7 @@ $node->append_conf('postgresql.conf', "hjoin_gpu.device_timeout = '1s'\n");
 $node->reload;
 for my $signal (qw(STOP KILL))
 {
-	my $device = device_pid($node);
+	my $device = serving_pid();
 	my $supervisor = parent_of($device);
 	kill 'STOP', $supervisor;
 	kill $signal, $device;
@@ -97,7 +99,7 @@ $node->reload;
 
 # --- the supervisor is terminated
 {
-	my $device = device_pid($node);
+	my $device = serving_pid();
 	my $supervisor = parent_of($device);
 	my @queries = start_joins();
 	kill 'TERM', $supervisor;
@@ -129,7 +131,7 @@ $node->reload;
 		my @queries = $round % 5 ? () : do { wait_ready($node); start_joins() };
 		my $pid;
 		wait_until(sub { ($pid = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE application_name = 'victim'})) ne '' }, 10);
-		my $device = device_pid($node);
+		my $device = serving_pid();
 		$pid = parent_of($device) if $round == 10 && defined $device;	# the supervisor, whose death counts as a backend's crash
 		kill 'KILL', $pid;
 		finish_query($_) for $victim, @queries;
@@ -148,7 +150,7 @@ $node->reload;
 for my $mode (qw(fast immediate smart))
 {
 	my @queries = start_joins();
-	my $device = device_pid($node);
+	my $device = serving_pid();
 	my $start = time;
 	if ($mode eq 'smart')
 	{
