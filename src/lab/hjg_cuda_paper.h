@@ -101,7 +101,7 @@ HJG_LAB_STRATEGIES(LAB_STRATEGY)
 
 /* ---- lab_cuda_managed.c ---- */
 
-/* How a side gets to the device. */
+/* Means by which a side gets to the device. */
 typedef enum HjgLabMoving
 {
 	HJG_LAB_BY_COPY,

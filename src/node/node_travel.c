@@ -15,7 +15,7 @@
  * node that returns a row for others that it does not return (LIMIT, DISTINCT ON, a window function) ends the way, and so does any node
  * that is not known here.
  *
- * What is kept.  The filter is of one execution of the join. What was read through it must not outlive it: when the join's build
+ * Rescans.  The filter is of one execution of the join, and rows that were read through it must not outlive it: when the join's build
  * rows may change, joins of ours on the way do not keep a build side over the rescan, nor does core's Agg keep its groups. Other
  * nodes of core's are passed only where they read this input anew in each rescan.
  *

@@ -6,7 +6,7 @@
  * keys are keys of its groups, only the rows of groups that have a partner are grouped at all.  That may be most of a query's time, and decides which side is
  * built and which join comes first. So the price of the join says it.
  *
- * What the filter saves in other joins on its way is not in the price: a join that drops many rows comes first anyway, as far as
+ * The price does not count savings in other joins on the way of the filter: a join that drops many rows comes first anyway, as far as
  * core knows.
  */
 #include "postgres.h"

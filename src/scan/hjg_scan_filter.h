@@ -26,7 +26,7 @@ extern bool hjg_scan_filter_complete(const HjgScanFilter *filter);
 extern bool hjg_scan_filter_may_wait(const HjgScanFilter *filter);
 /* Bind operands again, after a change of parameters. */
 extern void hjg_scan_filter_reset(HjgScanFilter *filter);
-/* As hjg_scan_forget(). */
+/* Forget memory in the work context, which is about to be emptied. */
 extern void hjg_scan_filter_forget(HjgScanFilter *filter);
 /* Put the line pointers of the rows that pass into passed[]; returns their number, and counts the other rows as removed. */
 extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, OffsetNumber *passed);
