@@ -1,0 +1,322 @@
+/*
+ * planner_aggregate_path.c
+ *	  Makes the paths of GpuAggregate over an input, with their prices, and the plans of these.
+ *
+ * The time of the node is predicted by the model, and priced by what core's grouping takes (planner_aggregate.c offers the
+ * paths and decides over which inputs).
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/planmain.h"
+#include "optimizer/prep.h"
+#include "optimizer/tlist.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+
+#include "base/hjg_compat.h"
+#include "planner/hjg_planner.h"
+#include "planner/hjg_planner_aggregate.h"
+
+/* A path of the node, with all that its plan needs. */
+typedef struct AggregatePath
+{
+	CustomPath	custom;
+	List	   *keys;			/* expressions of GROUP BY */
+	List	   *operators;		/* OIDs: their equality operators */
+	List	   *aggregates;		/* Aggrefs, their functions and arguments */
+	List	   *functions;
+	List	   *arguments;
+	bool		partial;		/* aggregates are in partial form */
+	double		ngroups;		/* in all */
+	List	   *having;
+	double		prediction_us;
+	Cost		join_price;		/* the price of that time in a join */
+} AggregatePath;
+
+/* ---------- prices ---------- */
+
+/* Groups of one process. */
+typedef struct GroupCounts
+{
+	HjgAggregateForm form;
+	double		made;			/* of the rows that it reads; */
+	double		returned;		/* those that it returns, without HAVING */
+} GroupCounts;
+
+/* Count the groups that a process makes of this many of all input rows. */
+static GroupCounts
+count_groups(PlannerInfo *root, double all_rows, const HjgGrouping *grouping, HjgAggregateForm form, double rows)
+{
+	GroupCounts	groups = {.form = form,.made = 1,.returned = 1};
+
+	if (grouping->keys == NIL)
+		return groups;
+	groups.made = estimate_num_groups(root, grouping->keys, rows, NULL, NULL);
+	groups.returned = form == HJG_AGGREGATE_SHARED ? clamp_row_est(grouping->ngroups * Min(rows / all_rows, 1)) : groups.made;
+	return groups;
+}
+
+/* Predict the node's time for these rows, without that of core's expressions. */
+static double
+grouping_ns(const HjgUnitCosts *costs, double rows, GroupCounts groups, const HjgAggregateWork *work)
+{
+	const int	ncolumns = list_length(work->columns);
+
+	return hjg_model_aggregate_ns(costs, rows, ncolumns, work->nsteps) +
+		hjg_model_group_ns(costs, rows, groups.made, work->nkeys, ncolumns) +
+		(groups.form == HJG_AGGREGATE_SHARED ? hjg_model_exchange_ns(groups.made) : 0) +
+		(groups.form == HJG_AGGREGATE_COMPLETE ? hjg_model_group_spill_ns(groups.made, ncolumns, get_hash_memory_limit()) : 0) +
+		hjg_model_finish_ns(groups.returned, groups.form == HJG_AGGREGATE_PARTIAL);
+}
+
+/*
+ * Compute the time of a cost of 1.0 in core's grouping of rows. Core charges less for finding a row's group than for a look-up in
+ * a hash join's table of as many rows, though both take as long.
+ */
+static double
+grouping_unit_ns(PlannerInfo *root, const HjgGrouping *grouping, double join_unit_ns)
+{
+	AggClauseCosts core_costs = {{0}};
+	Cost		charged;
+
+	if (grouping->keys == NIL || grouping->core_sorts)
+		return join_unit_ns;
+	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &core_costs);
+	charged = core_costs.transCost.per_tuple + cpu_operator_cost * list_length(grouping->keys);
+	return join_unit_ns * Max((cpu_operator_cost + cpu_tuple_cost) / Max(charged, 1e-10), 1);
+}
+
+/* Find the unit costs; returns the time of a cost of 1.0 in a hash join of core's with as many build rows, or in its sort. */
+static double
+find_units(const HjgGrouping *grouping, GroupCounts groups, HjgUnitCosts *costs)
+{
+	return hjg_planner_unit_costs(costs, grouping->core_sorts ? 0 : groups.made);
+}
+
+/* Predict the node's additional time above a join, instead of emit_ns for returning its rows. */
+static double
+aggregation_ns(const HjgUnitCosts *costs, const HjgPath *join, double emit_ns, GroupCounts groups, const HjgAggregateWork *work)
+{
+	const double ns = grouping_ns(costs, join->custom.path.rows, groups, work);
+
+	/* without keys it is never dearer than returning rows, which core's Agg needs */
+	if (join->columnar)
+		return work->nkeys > 0 ? ns : Min(ns, emit_ns);
+	return ns + emit_ns;
+}
+
+double
+hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *path, double emit_ns)
+{
+	/* a large table of groups costs core more, too */
+	const GroupCounts one = {.form = HJG_AGGREGATE_COMPLETE,.made = 1,.returned = 1};
+
+	return emit_ns - aggregation_ns(candidate->costs, path, emit_ns, one, &candidate->aggregates->work);
+}
+
+/* ---------- plans ---------- */
+
+/* Does core's code compute the argument, and neither the node nor the plan below? */
+static bool
+is_by_core(Expr *argument, List *columns)
+{
+	HjgAggregateWork work = {0};
+
+	return (IsA(argument, Const) || tlist_member(argument, columns) == NULL) &&
+		hjg_planner_is_by_core(NULL, (Node *) argument, &work);
+}
+
+/*
+ * Append the aggregates to the columns of the scan tuple, and their functions and arguments' numbers to the private lists;
+ * returns the arguments, each once.
+ */
+static List *
+append_aggregates(CustomScan *cscan, const AggregatePath *path)
+{
+	List	   *columns = cscan->custom_scan_tlist;
+	List	   *numbers = NIL;
+	List	   *by_core = NIL;
+	List	   *arguments = NIL;
+	ListCell   *lc;
+
+	foreach(lc, path->arguments)
+	{
+		Expr	   *argument = lfirst(lc);
+		int			number = -1;
+
+		if (argument != NULL)
+		{
+			do
+				number++;
+			while (number < list_length(arguments) && !equal(list_nth(arguments, number), argument));
+			if (number == list_length(arguments))
+			{
+				arguments = lappend(arguments, copyObject(argument));
+				by_core = lappend_int(by_core, is_by_core(argument, columns));
+			}
+		}
+		numbers = lappend_int(numbers, number);
+	}
+	foreach(lc, path->aggregates)
+		columns = lappend(columns, makeTargetEntry(copyObject(lfirst(lc)), list_length(columns) + 1, NULL, false));
+	cscan->custom_scan_tlist = columns;
+	cscan->custom_private = lappend(lappend(lappend(cscan->custom_private, list_copy(path->functions)), numbers), by_core);
+	return arguments;
+}
+
+static Plan *
+make_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses, List *custom_plans)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+	const AggregatePath *path = (const AggregatePath *) best_path;
+	List	   *arguments;
+
+	cscan->scan.plan.targetlist = tlist;
+	cscan->scan.plan.qual = path->having;
+	cscan->flags = best_path->flags;
+	cscan->custom_plans = custom_plans;
+	cscan->custom_scan_tlist = hjg_planner_append_columns(NIL, linitial(custom_plans));
+	cscan->custom_private = list_make2(list_make3_int(path->partial, (int) Min(path->prediction_us, PG_INT32_MAX), (int) Min(path->ngroups, PG_INT32_MAX)),
+									   path->operators);
+	arguments = append_aggregates(cscan, path);
+	cscan->custom_exprs = list_make2(copyObject(path->keys), arguments);
+	cscan->methods = &hjg_aggregate_methods;
+	return &cscan->scan.plan;
+}
+
+const CustomPathMethods hjg_planner_grouping_methods = {
+	.CustomName = HJG_AGGREGATE_NAME,
+	.PlanCustomPath = make_plan,
+};
+
+/* ---------- paths ---------- */
+
+/* Make a path over the input; ns: the additional time. */
+static Path *
+make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, GroupCounts groups, Path *input, double ns, double unit_ns)
+{
+	const bool	partial = groups.form == HJG_AGGREGATE_PARTIAL;
+	PathTarget *target = partial ? grouping->partial : grouping->target;
+	QualCost	having_cost;
+	AggregatePath *own = palloc0(sizeof(AggregatePath));
+	Path	   *path = &own->custom.path;
+
+	path->type = T_CustomPath;
+	path->pathtype = T_CustomScan;
+	path->parent = grouped_rel;
+	path->pathtarget = target;
+	path->parallel_aware = groups.form == HJG_AGGREGATE_SHARED;
+	path->parallel_safe = grouped_rel->consider_parallel && input->parallel_safe;
+	path->parallel_workers = input->parallel_workers;
+	HJG_SET_DISABLED_NODES(path, HJG_DISABLED_NODES(input));
+	path->rows = groups.returned;
+	path->total_cost = input->total_cost + ns / grouping_unit_ns(root, grouping, unit_ns) + grouping->work.by_core * input->rows +
+		target->cost.startup + target->cost.per_tuple * groups.returned;
+	if (!partial && grouping->having != NIL)
+	{
+		cost_qual_eval(&having_cost, grouping->having, root);
+		path->total_cost += having_cost.startup + having_cost.per_tuple * groups.returned;
+		path->rows = clamp_row_est(groups.returned * clauselist_selectivity(root, grouping->having, 0, JOIN_INNER, NULL));
+		own->having = grouping->having;
+	}
+	path->startup_cost = path->total_cost;
+	own->custom.flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	own->custom.custom_paths = list_make1(input);
+	own->custom.methods = &hjg_planner_grouping_methods;
+	own->keys = grouping->keys;
+	own->operators = grouping->operators;
+	own->aggregates = partial ? grouping->partial_aggregates : grouping->aggregates;
+	own->functions = grouping->functions;
+	own->arguments = grouping->arguments;
+	own->partial = partial;
+	own->ngroups = grouping->ngroups;
+	own->prediction_us = ns / 1000.0;
+	own->join_price = ns / unit_ns;
+	return path;
+}
+
+static Path *
+aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateForm form, const HjgPath *join)
+{
+	HjgPath    *copy = palloc(sizeof(HjgPath));
+	Path	   *path = &copy->custom.path;
+	const double emit_ns = join->prediction_us[HJG_PREDICTION_EMIT] * 1000.0;
+	const GroupCounts groups = count_groups(root, join->custom.path.parent->rows, grouping, form, join->custom.path.rows);
+	HjgUnitCosts costs;
+
+	*copy = *join;
+	path->pathtarget = grouping->input;
+	path->total_cost -= emit_ns * join->ns_cost * (path->total_cost / join->even_cost);
+	path->startup_cost = Min(path->startup_cost, path->total_cost);
+	copy->prediction_us[HJG_PREDICTION_EMIT] = 0;
+	hjg_planner_unit_costs(&costs, path->rows);
+	return make_path(root, grouped_rel, grouping, groups, path, aggregation_ns(&costs, join, emit_ns, groups, &grouping->work), join->unit_ns);
+}
+
+static Path *
+aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateForm form, const Path *scan)
+{
+	Path	   *copy = makeNode(Path);
+	const GroupCounts groups = count_groups(root, scan->parent->rows, grouping, form, scan->rows);
+	HjgUnitCosts costs;
+	const double unit_ns = find_units(grouping, groups, &costs);
+
+	*copy = *scan;
+	copy->pathtarget = grouping->input;
+	/* the node does not spend what core charges for returning a row */
+	copy->total_cost -= Min(costs.scan_tuple_ns / unit_ns, cpu_tuple_cost) * copy->rows;
+	return make_path(root, grouped_rel, grouping, groups, copy,
+					 costs.direct_tuple_ns * copy->rows + grouping_ns(&costs, copy->rows, groups, &grouping->work), unit_ns);
+}
+
+Path *
+hjg_planner_aggregate_rows(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateForm form, Path *rows, double all_rows)
+{
+	const GroupCounts groups = count_groups(root, all_rows, grouping, form, rows->rows);
+	HjgUnitCosts costs;
+	const double unit_ns = find_units(grouping, groups, &costs);
+	double		row_ns = costs.marshal_tuple_ns;
+	ListCell   *lc;
+
+	foreach(lc, grouping->input->exprs)
+		row_ns += get_typbyval(exprType(lfirst(lc))) ? 0 : costs.varlena_ns;
+	if (is_projection_capable_path(rows))
+		rows = (Path *) create_projection_path(root, rows->parent, rows, grouping->input);
+	return make_path(root, grouped_rel, grouping, groups, rows, row_ns * rows->rows + grouping_ns(&costs, rows->rows, groups, &grouping->work),
+					 unit_ns);
+}
+
+Path *
+hjg_planner_aggregate(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateForm form, HjgAggregateInput input)
+{
+	if (input.rows != NULL)
+		return hjg_planner_aggregate_rows(root, grouped_rel, grouping, form, input.rows, input.rows->parent->rows);
+	return input.join != NULL ? aggregate_join(root, grouped_rel, grouping, form, input.join) :
+		aggregate_scan(root, grouped_rel, grouping, form, input.scan);
+}
+
+Path *
+hjg_planner_aggregate_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, const HjgGrouping *above, HjgAggregateForm form,
+				   Path *rows)
+{
+	const Path *input = linitial(((CustomPath *) rows)->custom_paths);
+	Path	   *path = hjg_planner_aggregate_rows(root, grouped_rel, above, form, rows, grouping->ngroups);
+	HjgUnitCosts costs;
+
+	path->total_cost = Max(path->total_cost - grouping->distinct->unpriced_ns / find_units(grouping, (GroupCounts) {0}, &costs),
+						   input->total_cost);
+	path->startup_cost = path->total_cost;
+	return path;
+}
+
+Cost
+hjg_planner_grouping_join_price(const Path *path)
+{
+	return ((const AggregatePath *) path)->join_price;
+}
