@@ -32,8 +32,11 @@ typedef struct HjgHeapPage
 	int			nrows;			/* visible to the scan's snapshot */
 	const OffsetNumber *rows;	/* line pointers of these rows */
 	Page		next;			/* the next page, not pinned, only for prefetching into the cache; or NULL */
-	Buffer		next_buffer;	/* private to hjg_scan_heap_next_page(): the likely place of the next page, */
-	bool		streamed;		/* and whether core's read stream is still open */
+	struct dsa_area *area;		/* shared by the processes of a parallel scan, set by the caller; or NULL */
+	/* private to hjg_scan_heap_next_page() */
+	struct HjgPageOrder *order; /* of a parallel scan by buffers (scan_order.c), or NULL */
+	Buffer		next_buffer;	/* the likely place of the next page */
+	bool		streamed;		/* core's read stream is open */
 } HjgHeapPage;
 
 /* Can pages of this relation be read in place? */

@@ -26,7 +26,7 @@
 #include "utils/snapmgr.h"
 
 #include "base/hjg_compat.h"
-#include "scan/hjg_scan.h"
+#include "scan/hjg_scan_order.h"
 
 #if HJG_HAS_READ_STREAMS
 #include "storage/read_stream.h"
@@ -38,14 +38,33 @@ hjg_scan_heap_readable(Relation relation)
 	return relation->rd_tableam == GetHeapamTableAmRoutine();
 }
 
+/* Take the next block of an order by buffers; InvalidBlockNumber if there is none. */
+static BlockNumber
+take_ordered(HjgHeapPage *page)
+{
+	BlockNumber block;
+	Buffer		likely;
+
+	if (!hjg_page_order_peek(page->order, &block, &likely))
+		return InvalidBlockNumber;
+	hjg_page_order_take(page->order);
+	return block;
+}
+
 /* Get the first block of a scan; InvalidBlockNumber if there is none (for this process). */
 static BlockNumber
-first_block(HeapScanDesc scan)
+first_block(HeapScanDesc scan, HjgHeapPage *page)
 {
 	ParallelBlockTableScanDesc parallel = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
 
+	if (page->order != NULL)
+		pfree(page->order);
+	page->order = NULL;
 	if (scan->rs_nblocks == 0 || scan->rs_numblocks == 0)
 		return InvalidBlockNumber;
+	page->order = hjg_page_order_join(scan, page->area);
+	if (page->order != NULL)
+		return take_ordered(page);
 	if (parallel == NULL)
 		return scan->rs_startblock;
 	table_block_parallelscan_startblock_init(scan->rs_base.rs_rd, scan->rs_parallelworkerdata, parallel);
@@ -53,10 +72,12 @@ first_block(HeapScanDesc scan)
 }
 
 static BlockNumber
-next_block(HeapScanDesc scan)
+next_block(HeapScanDesc scan, HjgHeapPage *page)
 {
 	BlockNumber block = scan->rs_cblock;
 
+	if (page->order != NULL)
+		return take_ordered(page);
 	if (scan->rs_base.rs_parallel != NULL)
 		return table_block_parallelscan_nextpage(scan->rs_base.rs_rd, scan->rs_parallelworkerdata,
 												 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
@@ -182,11 +203,12 @@ seems_to_hold(Buffer buffer, Relation relation, BlockNumber block)
 	return tag->blockNum == block && HJG_TAG_IS_OF(tag, relation);
 }
 
-/* Is the next block known? Parallel processes get runs of blocks. */
+/* Is the block that follows the current one the next one? Parallel processes get runs of blocks. */
 static bool
-is_next_known(const HeapScanDescData *scan)
+is_next_adjacent(const HeapScanDescData *scan, const HjgHeapPage *page)
 {
-	return scan->rs_base.rs_parallel == NULL || scan->rs_parallelworkerdata->phsw_chunk_remaining > 0;
+	return page->order == NULL &&
+		(scan->rs_base.rs_parallel == NULL || scan->rs_parallelworkerdata->phsw_chunk_remaining > 0);
 }
 
 /*
@@ -194,20 +216,21 @@ is_next_known(const HeapScanDescData *scan)
  * that were read into the pool in order are there in order, which saves a search of the mapping table and its locks.
  */
 static Buffer
-find_next_buffer(HeapScanDesc scan)
+find_next_buffer(HeapScanDesc scan, HjgHeapPage *page)
 {
 	Relation	relation = scan->rs_base.rs_rd;
 	BlockNumber block = scan->rs_cblock + 1 < scan->rs_nblocks ? scan->rs_cblock + 1 : 0;
-	Buffer		behind = scan->rs_cbuf + 1;
+	Buffer		likely = scan->rs_cbuf + 1;
 	BufferTag	tag;
 	LWLock	   *lock;
 	uint32		hash;
 	int			buffer_ix;
 
-	if (RelationUsesLocalBuffers(relation) || !is_next_known(scan))
+	if (page->order != NULL ? !hjg_page_order_peek(page->order, &block, &likely) :
+		RelationUsesLocalBuffers(relation) || !is_next_adjacent(scan, page))
 		return InvalidBuffer;
-	if (behind <= NBuffers && seems_to_hold(behind, relation, block))
-		return behind;
+	if (BufferIsValid(likely) && likely <= NBuffers && seems_to_hold(likely, relation, block))
+		return likely;
 	HJG_INIT_TAG(&tag, relation, block);
 	hash = BufTableHashCode(&tag);
 	lock = BufMappingPartitionLock(hash);
@@ -262,7 +285,7 @@ step_block(HeapScanDesc scan, HjgHeapPage *page)
 
 	/* use the stream once the pool does not have the next block */
 	page->streamed = was_streamed ||
-		(HJG_HAS_READ_STREAMS && scan->rs_inited && !BufferIsValid(page->next_buffer) && is_next_known(scan));
+		(HJG_HAS_READ_STREAMS && scan->rs_inited && !BufferIsValid(page->next_buffer) && is_next_adjacent(scan, page));
 	release_page(scan);
 	CHECK_FOR_INTERRUPTS();
 #if HJG_HAS_READ_STREAMS
@@ -271,7 +294,7 @@ step_block(HeapScanDesc scan, HjgHeapPage *page)
 	else
 #endif
 	{
-		scan->rs_cblock = scan->rs_inited ? next_block(scan) : first_block(scan);
+		scan->rs_cblock = scan->rs_inited ? next_block(scan, page) : first_block(scan, page);
 		if (BlockNumberIsValid(scan->rs_cblock))
 			scan->rs_cbuf = pin_block(scan, scan->rs_cblock, page->next_buffer);
 	}
@@ -325,7 +348,7 @@ hjg_scan_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
 	page->npages = scan->rs_nblocks;
 	page->nrows = scan->rs_ntuples;
 	page->rows = scan->rs_vistuples;
-	page->next_buffer = page->streamed ? InvalidBuffer : find_next_buffer(scan);
+	page->next_buffer = page->streamed ? InvalidBuffer : find_next_buffer(scan, page);
 	page->next = BufferIsValid(page->next_buffer) ? BufferGetPage(page->next_buffer) : NULL;
 	if (pgstat_should_count_relation(relation))
 		HJG_TABLE_COUNTS(relation).HJG_TUPLES_RETURNED += page->nrows;

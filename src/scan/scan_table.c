@@ -230,6 +230,7 @@ find_page(HjgScan *scan)
 		return false;
 	if (ss->ss_currentScanDesc == NULL)
 		ss->ss_currentScanDesc = table_beginscan(ss->ss_currentRelation, ss->ps.state->es_snapshot, 0, NULL);
+	page->area = ss->ps.state->es_query_dsa;
 	while (hjg_scan_heap_next_page(ss->ss_currentScanDesc, page))
 	{
 		select_rows(scan, page);
