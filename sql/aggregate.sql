@@ -2,21 +2,8 @@
 set hjoin_gpu.aggregate = on;
 
 -- As hjg_same, and: were the aggregates computed in the node, and in one that several processes share?
-create function agg_same(query text, out equal bool, out in_node bool, out shared bool)
-language plpgsql as $$
-declare
-	line text;
-begin
-	equal := (hjg_same(query)).equal;
-	in_node := false;
-	shared := false;
-	perform set_config('hjoin_gpu.force', 'on', false);
-	for line in execute 'explain (costs off) ' || query loop
-		in_node := in_node or line like '%Aggregates: %';
-		shared := shared or line like '%Parallel Custom Scan (GpuHashJoin)%';
-	end loop;
-	perform set_config('hjoin_gpu.force', 'off', false);
-end $$;
+create function agg_same(query text, out equal bool, out in_node bool, out shared bool) language sql as
+	$$ select s.equal, hjg_lines(query, 'Aggregates: ') > 0, hjg_lines(query, 'Parallel Custom Scan (GpuHashJoin)') > 0 from hjg_same(query) s $$;
 -- The six kinds of join under one condition.
 create function agg_kinds(list text, l text, r text, cond text, out equal bool, out in_node bool, out shared bool)
 language plpgsql as $$
@@ -39,30 +26,6 @@ begin
 		in_node := in_node and res.in_node;
 		shared := shared and res.shared;
 	end loop;
-end $$;
--- What a query of one value returns or fails with, by core and by us.
-create function agg_outcome(query text, out of_core text, out of_ours text, out in_node bool)
-language plpgsql as $$
-declare
-	line text;
-begin
-	perform set_config('hjoin_gpu.enabled', 'off', false);
-	begin
-		execute query into of_core;
-	exception when others then
-		of_core := sqlstate || ': ' || sqlerrm;
-	end;
-	perform set_config('hjoin_gpu.enabled', 'on', false), set_config('hjoin_gpu.force', 'on', false);
-	in_node := false;
-	for line in execute 'explain (costs off) ' || query loop
-		in_node := in_node or line like '%Aggregates: %';
-	end loop;
-	begin
-		execute query into of_ours;
-	exception when others then
-		of_ours := sqlstate || ': ' || sqlerrm;
-	end;
-	perform set_config('hjoin_gpu.force', 'off', false);
 end $$;
 
 -- Shape.
@@ -156,9 +119,9 @@ create table agg_keys as select k from generate_series(1, 6) k;
 analyze agg_edge;
 analyze agg_keys;
 create view agg_outcomes as
-	select list, key, o.* from unnest(array['a2 + b2', 'a2 - b2', 'b2 - a2', 'a2 * b2', '-a2', '-b2', 'a4 + b4', 'a4 - b4', 'b4 - a4', 'a4 * b4', '-a4', '-b4', 'a2 * a4', 'a8 + b8', 'a8 - b8', 'b8 - a8', 'a8 * b8', '-a8',
+	select list, key, o.*, hjg_lines(query, 'Aggregates: ') > 0 as in_node from unnest(array['a2 + b2', 'a2 - b2', 'b2 - a2', 'a2 * b2', '-a2', '-b2', 'a4 + b4', 'a4 - b4', 'b4 - a4', 'a4 * b4', '-a4', '-b4', 'a2 * a4', 'a8 + b8', 'a8 - b8', 'b8 - a8', 'a8 * b8', '-a8',
 		'a8 + b4', 'b2 - a8', 'a4 * a8', 'a4::int8 + b4', 'a2::int4 - b2', 'b8 + a8 - 1', 'a4 + b4 - a4']) list, generate_series(1, 6) key,
-	agg_outcome(format('select concat_ws('' '', sum(%1$s), avg(%1$s), min(%1$s), max(%1$s), count(*)) from agg_edge e join agg_keys r using (k) where r.k + 0 = %2$s', list, key)) o;
+	format('select concat_ws('' '', sum(%1$s), avg(%1$s), min(%1$s), max(%1$s), count(*)) from agg_edge e join agg_keys r using (k) where r.k + 0 = %2$s', list, key) query, hjg_outcome(query) o;
 create table agg_found as select * from agg_outcomes;
 select count(*) as outcomes, count(*) filter (where of_core ~ '^22003') as failures, count(*) filter (where of_core is distinct from of_ours) as differing, bool_and(in_node) as in_node from agg_found;
 select of_ours, count(*), string_agg(list || ' of ' || key, ', ' order by list collate "C", key) from agg_found where of_ours ~ '^[0-9]{5}:' group by 1 order by 1;
@@ -210,10 +173,7 @@ commit;
 reset hjoin_gpu.force;
 
 -- Several processes: shared build sides and build sides of their own, workers that do not come, RIGHT and FULL.
-set parallel_setup_cost = 0;
-set parallel_tuple_cost = 0;
-set min_parallel_table_scan_size = 0;
-set max_parallel_workers_per_gather = 2;
+call hjg_parallel();
 set hjoin_gpu.force = on;
 create table agg_big as select g as id, case when g % 31 > 0 then g % 9000 end as k, (g % 77)::int2 as v, (g::int8 << 45) as i8, g % 4 = 0 as b, date '2020-01-01' + g % 999 as d,
 	case when g % 7 > 0 then repeat('x', 30) end as t from generate_series(1, 30000) g;
@@ -250,4 +210,4 @@ select * from agg_kinds('count(*), sum(l.v + r.v), min(l.id), max(r.id)', 'agg_b
 reset hjoin_gpu.aggregate;
 drop view agg_outcomes;
 drop table agg_l, agg_r, agg_edge, agg_keys, agg_found, agg_big, agg_side;
-drop function agg_same, agg_kinds, agg_outcome, agg_nested;
+drop function agg_same, agg_kinds, agg_nested;

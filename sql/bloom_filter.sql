@@ -12,22 +12,9 @@ vacuum analyze bloom_l;
 vacuum analyze bloom_r;
 
 -- what EXPLAIN ANALYZE says of the filter, and whether it dropped about so many rows
-create function hjg_filter(query text, dropped int) returns table (used bool, as_many bool, given_up bool)
-language plpgsql as $$
-declare
-	plan json;
-	node json;
-begin
-	execute 'explain (analyze, costs off, timing off, format json) ' || query into plan;
-	node := plan->0->'Plan';
-	while node->>'Custom Plan Provider' is null loop
-		node := node->'Plans'->0;
-	end loop;
-	used := node->>'Bloom Filter';
-	as_many := (node->>'Rows Removed by Bloom Filter')::bigint * coalesce((node->>'Actual Loops')::int, 1) between dropped * 0.95 and dropped;
-	given_up := node->>'Bloom Filter Given Up';
-	return next;
-end $$;
+create function hjg_filter(query text, dropped int) returns table (used bool, as_many bool, given_up bool) language sql as $$
+	select (node->>'Bloom Filter')::bool, (node->>'Rows Removed by Bloom Filter')::bigint * coalesce((node->>'Actual Loops')::int, 1) between dropped * 0.95 and dropped, (node->>'Bloom Filter Given Up')::bool
+	from jsonb_path_query_first(hjg_explained('analyze, costs off, timing off', query), '$.** ? (exists (@."Custom Plan Provider"))') node $$;
 
 -- only where a probe row without a partner is nothing to the join
 set hjoin_gpu.bloom_filter = on;
@@ -96,10 +83,7 @@ move backward all in c;
 move all in c;
 rollback;
 -- shared by leader and workers
-set max_parallel_workers_per_gather = 2;
-set min_parallel_table_scan_size = 0;
-set parallel_setup_cost = 0;
-set parallel_tuple_cost = 0;
+call hjg_parallel();
 select * from hjg_same('select count(*), sum(l.id), sum(r.id) from bloom_l l join bloom_r r on l.k = r.k');
 select * from hjg_same('select count(*), sum(l.id), sum(r.id) from bloom_l l right join bloom_r r on l.k8 = r.k8 and l.id > 30000');
 select * from hjg_same('select count(*), sum(l.id) from bloom_l l where exists (select 1 from bloom_r r where l.t = r.t)');

@@ -19,23 +19,15 @@ create unique index on dk_build (t);
 create table dk_child (like dk_build including indexes);
 analyze dk_probe;
 analyze dk_build;
-create function dk_cost(query text) returns numeric language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (format json) ' || query into plan;
-	return (plan -> 0 -> 'Plan' ->> 'Total Cost')::numeric;
-end $$;
 -- which keys are cheaper than sparse ones: dense, occurring twice, unique for all that is known, of 8 bytes, with half of the rows, with a tenth
-select dk_cost('select p.v from dk_probe p join dk_build b on p.k = b.dense') < sparse as dense,
-	dk_cost('select p.v from dk_probe p join dk_build b on p.k = b.twice') < sparse as occurs_twice,
-	dk_cost('select p.v from dk_probe p join dk_build b on p.k = b.loose') < sparse as not_unique,
-	dk_cost('select p.v from dk_probe p join dk_build b on p.k = b.big') < sparse as of_8_bytes
-	from dk_cost('select p.v from dk_probe p join dk_build b on p.k = b.sparse') sparse;
-select dk_cost('select p.v from dk_probe p join dk_build b on p.k = b.dense where b.twice < 5000') < dk_cost('select p.v from dk_probe p join dk_build b on p.k = b.sparse where b.twice < 5000') as half_of_them,
-	dk_cost('select p.v from dk_probe p join dk_build b on p.k = b.dense where b.twice < 1000') < dk_cost('select p.v from dk_probe p join dk_build b on p.k = b.sparse where b.twice < 1000') as a_tenth;
+select hjg_price('select p.v from dk_probe p join dk_build b on p.k = b.dense') < sparse as dense,
+	hjg_price('select p.v from dk_probe p join dk_build b on p.k = b.twice') < sparse as occurs_twice,
+	hjg_price('select p.v from dk_probe p join dk_build b on p.k = b.loose') < sparse as not_unique,
+	hjg_price('select p.v from dk_probe p join dk_build b on p.k = b.big') < sparse as of_8_bytes
+	from hjg_price('select p.v from dk_probe p join dk_build b on p.k = b.sparse') sparse;
+select hjg_price('select p.v from dk_probe p join dk_build b on p.k = b.dense where b.twice < 5000') < hjg_price('select p.v from dk_probe p join dk_build b on p.k = b.sparse where b.twice < 5000') as half_of_them,
+	hjg_price('select p.v from dk_probe p join dk_build b on p.k = b.dense where b.twice < 1000') < hjg_price('select p.v from dk_probe p join dk_build b on p.k = b.sparse where b.twice < 1000') as a_tenth;
 -- an index does not keep the rows of other tables apart
 alter table dk_child inherit dk_build;
-select dk_cost('select p.v from dk_probe p join dk_build b on p.k = b.dense') < dk_cost('select p.v from dk_probe p join dk_build b on p.k = b.sparse') as inherited;
+select hjg_price('select p.v from dk_probe p join dk_build b on p.k = b.dense') < hjg_price('select p.v from dk_probe p join dk_build b on p.k = b.sparse') as inherited;
 drop table dk_probe, dk_build cascade;
-drop function dk_cost(text);

@@ -36,29 +36,8 @@ vacuum full q_rows;
 create table q_one as select 1 as k;
 analyze q_rows, q_one;
 
--- Runs the join under conditions with core's plan and with ours; returns those that differ.
-create function q_differ(conditions text[], out checked bigint, out rows numeric, out differ text[]) language plpgsql as $$
-declare
-	condition text;
-	query text;
-	core text;
-	ours text;
-begin
-	checked := 0;
-	rows := 0;
-	foreach condition in array conditions loop
-		query := format('select count(*) || '' '' || coalesce(sum(q_rows.id), 0) from q_rows join q_one using (k) where %s', condition);
-		perform set_config('hjoin_gpu.enabled', 'off', true), set_config('hjoin_gpu.force', 'off', true);
-		execute query into core;
-		perform set_config('hjoin_gpu.enabled', 'on', true), set_config('hjoin_gpu.force', 'on', true);
-		execute query into ours;
-		checked := checked + 1;
-		rows := rows + split_part(core, ' ', 1)::bigint;
-		if core is distinct from ours then
-			differ := differ || format('%s: %s, not %s', condition, ours, core);
-		end if;
-	end loop;
-end $$;
+create function q_differ(conditions text[], out checked bigint, out rows numeric, out differ text[]) language sql as
+	$$ select * from hjg_differ('q_rows join q_one using (k)', conditions) $$;
 create function q_conditions(col text, types text[]) returns text[] language plpgsql as $$
 declare
 	own text := (select format_type(atttypid, null) from pg_attribute where attrelid = 'q_rows'::regclass and attname = col);
@@ -198,34 +177,15 @@ select * from hjg_same('select count(*) from q_rows join q_one using (k) where i
 select count(*) from q_rows join q_one using (k) where i2 < -32768 and i4 = (select 1 / (k - 1) from q_one);
 select count(*) from q_rows join q_one using (k) where i4 = 7 and i4 = (select 1 / (k - 1) from q_one);
 -- below an OR, AND asks its next argument after a NULL, and not after false; of two subqueries that fail the same one fails first
-create function q_outcomes(conditions text[]) returns table (condition text, outcome text, differs text) language plpgsql as $$
-declare
-	outcomes text[];
-begin
-	foreach condition in array conditions loop
-		outcomes := '{}';
-		foreach outcome in array array['off', 'on'] loop
-			perform set_config('hjoin_gpu.enabled', outcome, true), set_config('hjoin_gpu.force', outcome, true);
-			begin
-				execute 'select count(*) from q_rows join q_one using (k) where ' || condition into outcome;
-			exception when others then
-				outcome := sqlerrm;
-			end;
-			outcomes := outcomes || outcome;
-		end loop;
-		outcome := outcomes[1];
-		differs := nullif(outcomes[2], outcomes[1]);
-		return next;
-	end loop;
-end $$;
-select * from q_outcomes(array['i4 = 7 and (b and i4 = (select 1 / (k - 1) from q_one) or i2 = 7)', 'i4 = -1 and (b and i4 = (select 1 / (k - 1) from q_one) or i2 = -1)',
+select c as condition, o.of_core as outcome, nullif(o.of_ours, o.of_core) as differs from unnest(array['i4 = 7 and (b and i4 = (select 1 / (k - 1) from q_one) or i2 = 7)', 'i4 = -1 and (b and i4 = (select 1 / (k - 1) from q_one) or i2 = -1)',
 	'i4 = 7 and (i4 in (1, null) and i2 = (select 1 / (k - 1) from q_one) or i2 = 7)', 'i4 = 7 and (i4 not in (1, null) and i2 = (select 1 / (k - 1) from q_one) or i2 = 7)',
 	'i4 = 7 and (i4 not in (7, null) and i2 = (select 1 / (k - 1) from q_one) or i2 = 7)', 'i4 = 7 and (i4 in (7, null) and i2 = (select 1 / (k - 1) from q_one) or i2 = 7)',
 	'i4 = 7 and ((b or i4 = 8) and i4 = (select 1 / (k - 1) from q_one) or i2 = 7)', 'i4 = -1 and ((b or i4 = 8) and i4 = (select 1 / (k - 1) from q_one) or i2 = -1)',
 	'i4 = 7 and ((b or i4 is null and b) and i4 = (select 1 / (k - 1) from q_one) or i2 = 7)', 'i4 = 7 and (i4 < (select min(i4) from q_rows) and b and i8 = (select 1 / (k - 1) from q_one) or i2 = 7)',
 	'i4 = 7 and (b and i4 < (select min(i4) from q_rows) and i8 = (select 1 / (k - 1) from q_one) or i2 = 7)', 'i4 = 7 and (i4 > (select k from q_one where k > 1) and i8 = (select 1 / (k - 1) from q_one) or i2 = 7)',
 	'i2 = 7 and i4 = (select 1 / (k - 1) from q_one) or f8 = (select sqrt(k - 5) from q_one)', '(i2 <> 7 or i4 = (select 1 / (k - 1) from q_one)) and f8 = (select sqrt(k - 5) from q_one)',
-	'i2 = 7 and (i4 = (select 1 / (k - 1) from q_one) or b) and f8 = (select sqrt(k - 5) from q_one)', 'i4 = 7 and b and i8 = (select 1 / (k - 1) from q_one)']);
+	'i2 = 7 and (i4 = (select 1 / (k - 1) from q_one) or b) and f8 = (select sqrt(k - 5) from q_one)', 'i4 = 7 and b and i8 = (select 1 / (k - 1) from q_one)']) c,
+	hjg_outcome('select count(*) from q_rows join q_one using (k) where ' || c) o;
 -- a variable that no row asks for need not have a value
 create function q_record(filled bool, condition int) returns bigint language plpgsql as $$
 declare
@@ -274,13 +234,8 @@ reset hjoin_gpu.force;
 create function q_tells(int) returns bool language plpgsql cost 0.0000001 as $$ begin raise info 'sees %', $1; return $1 <> 12; end $$;
 create view q_barrier with (security_barrier) as select * from q_rows where i4 between 10 and 14 and b;
 select count(*) from q_barrier join q_one using (k) where q_tells(i4) and i2 > 11;
-create function q_explain(query text) returns setof json language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || query into plan;
-	return query select x::json from jsonb_path_query(plan::jsonb, 'strict $.** ? (@."Relation Name" == "q_rows")') x;
-end $$;
+create function q_explain(query text) returns setof jsonb language sql as
+	$$ select jsonb_path_query(hjg_explained('analyze, costs off, timing off, summary off', query), 'strict $.** ? (@."Relation Name" == "q_rows")') $$;
 set client_min_messages = error;
 select (x->>'Actual Rows')::numeric::int as rows, x->>'Rows Removed by Filter' as removed from q_explain('select count(*) from q_rows join q_one using (k) where i4 < 100') x;
 select (x->>'Actual Rows')::numeric::int as rows, x->>'Rows Removed by Filter' as removed from q_explain('select count(*) from q_rows join q_one using (k) where i4 < 100 and t like ''t1%''') x;
@@ -289,4 +244,4 @@ select (x->>'Actual Rows')::numeric::int as rows, x->>'Rows Removed by Filter' a
 drop table q_rows, q_one, q_domains cascade;
 drop domain q_domain;
 drop schema q_own cascade;
-drop function q_differ(text[]), q_conditions(text, text[]), pg_input_fits(text, text), q_tells(int), q_explain(text), q_record(bool, int), q_outcomes(text[]);
+drop function q_differ(text[]), q_conditions(text, text[]), pg_input_fits(text, text), q_tells(int), q_explain(text), q_record(bool, int);

@@ -4,13 +4,8 @@ set client_min_messages = warning;
 set hjoin_gpu.force = on;
 set max_parallel_workers_per_gather = 0;
 -- which sides are read directly
-create function hjg_direct(query text) returns text language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (verbose, costs off, format json) ' || query into plan;
-	return jsonb_path_query_first(plan::jsonb, 'strict $.**."Direct Scan"')#>>'{}';
-end $$;
+create function hjg_direct(query text) returns text language sql as
+	$$ select jsonb_path_query_first(hjg_explained('verbose, costs off', query), 'strict $.**."Direct Scan"')#>>'{}' $$;
 
 -- every width, alignment and way of passing, NULLs in all places
 create table d_types (id int, b bool, c "char", i2 int2, i4 int4, i8 int8, f4 float4, f8 float8, dt date, ts timestamp, tz timestamptz,
@@ -166,14 +161,10 @@ close c;
 commit;
 
 -- EXPLAIN ANALYZE: the scans' rows, loops, removed rows and buffers are core's
-create function d_scans(query text) returns table (scan text, loops int, scanned int, removed int, buffers int) language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (analyze, buffers, costs off, timing off, summary off, format json) ' || query into plan;
-	return query select x->>'Alias', (x->>'Actual Loops')::int, (x->>'Actual Rows')::numeric::int, coalesce(x->>'Rows Removed by Filter', '0')::int,
-		(x->>'Shared Hit Blocks')::int + (x->>'Shared Read Blocks')::int from jsonb_path_query(plan::jsonb, 'strict $.** ? (@."Node Type" == "Seq Scan")') x order by 1;
-end $$;
+create function d_scans(query text) returns table (scan text, loops int, scanned int, removed int, buffers int) language sql as $$
+	select x->>'Alias', (x->>'Actual Loops')::int, (x->>'Actual Rows')::numeric::int, coalesce(x->>'Rows Removed by Filter', '0')::int,
+		(x->>'Shared Hit Blocks')::int + (x->>'Shared Read Blocks')::int
+	from jsonb_path_query(hjg_explained('analyze, buffers, costs off, timing off, summary off', query), 'strict $.** ? (@."Node Type" == "Seq Scan")') x order by 1 $$;
 create function d_same_scans(query text) returns table (scan text, loops int, scanned int, removed int, same_buffers bool, core bool) language plpgsql as $$
 declare
 	r record;
@@ -242,10 +233,7 @@ reset work_mem;
 reset hash_mem_multiplier;
 
 -- partial scans of parallel workers
-set parallel_setup_cost = 0;
-set parallel_tuple_cost = 0.1;
-set min_parallel_table_scan_size = 0;
-set max_parallel_workers_per_gather = 3;
+call hjg_parallel(3, 0.1);
 set hjoin_gpu.marshal_tuple_cost = 0.01;
 explain (costs off) select count(*), sum(a.id) from d_spill a join build b on a.k = b.k where a.id > 100;
 select count(*), sum(a.id) from d_spill a join build b on a.k = b.k where a.id > 100;

@@ -1,34 +1,9 @@
 -- Aggregates of DISTINCT values: groups of rows that were made distinct; core's answers.
 set hjoin_gpu.aggregate = on;
 
--- Compares the rows with core's of one process; in_node: are rows made distinct by the node; shared: by several processes together?
-create function dis_same(query text, out rows bigint, out equal bool, out in_node bool, out shared bool)
-language plpgsql as $$
-declare
-	wanted text;
-	got text;
-	line text;
-	nodes int := 0;
-	workers text := current_setting('max_parallel_workers_per_gather');
-	exact text := format('select count(*) || %L || coalesce(md5(string_agg(q::text, %L order by q::text collate "C")), %L) from (%s) q', ' ', E'\n', '', query);
-begin
-	perform set_config('hjoin_gpu.enabled', 'off', false), set_config('max_parallel_workers_per_gather', '0', false);
-	execute exact into wanted;
-	perform set_config('hjoin_gpu.enabled', 'on', false), set_config('max_parallel_workers_per_gather', workers, false), set_config('hjoin_gpu.force', 'on', false);
-	execute exact into got;
-	rows := split_part(wanted, ' ', 1);
-	equal := got = wanted;
-	shared := false;
-	for line in execute 'explain (costs off) ' || query loop
-		nodes := nodes + (line like '%(GpuAggregate)%')::int;
-		shared := shared or line like '%Parallel Custom Scan (GpuAggregate)%';
-	end loop;
-	in_node := nodes > 1;
-	perform set_config('hjoin_gpu.force', 'off', false);
-	if not equal then
-		raise warning 'rows and digest of core: %, of ours: %', wanted, got;
-	end if;
-end $$;
+-- As hjg_same_groups, and: are rows made distinct by the node?
+create function dis_same(query text, out rows bigint, out equal bool, out in_node bool, out shared bool) language sql as
+	$$ select s.rows, s.equal, hjg_lines(query, '(GpuAggregate)') > 1, s.shared from hjg_same_groups(query) s $$;
 
 create type dis_mood as enum ('sad', 'ok', 'happy');
 create type dis_pair as (a int, b text);
@@ -138,23 +113,9 @@ select * from dis_same('select count(distinct packed) from dis_long');
 -- Larger than memory: rows that are distinct, groups of them, or both.
 create table dis_many as select g as id, g % 3 as few, g % 20011 as many, (g * 7919) % 30011 as x, 'text ' || (g * 31) % 25013 as te, case when g % 10 > 0 then 7 else g end as skew from generate_series(1, 60000) g;
 vacuum analyze dis_many;
-create function dis_figure(query text, figure text) returns bigint language plpgsql as $$
-declare
-	line text;
-	found bigint := 0;
-begin
-	perform set_config('hjoin_gpu.force', 'on', false);
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || query loop
-		if line like '%' || figure || ': %' then
-			found := found + substring(line from ': (\d+)')::bigint;
-		end if;
-	end loop;
-	perform set_config('hjoin_gpu.force', 'off', false);
-	return found;
-end $$;
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
-select k, s.*, dis_figure(format('select %s, count(distinct x) from dis_many group by 1', k), 'Full Tables') > 0 as full_tables from unnest(array['few', 'many', 'skew', 'te']) k,
+select k, s.*, hjg_figure(format('select %s, count(distinct x) from dis_many group by 1', k), 'Full Tables') > 0 as full_tables from unnest(array['few', 'many', 'skew', 'te']) k,
 	dis_same(format('select %s, count(distinct x), count(*), sum(id) from dis_many group by 1', k)) s;
 select * from dis_same('select count(distinct x), sum(distinct x), avg(distinct x), count(*) from dis_many');
 select * from dis_same('select count(distinct te), max(id) from dis_many');
@@ -163,27 +124,10 @@ reset work_mem;
 reset hash_mem_multiplier;
 
 -- Errors are core's.
-create function dis_outcome(query text, out of_core text, out of_ours text)
-language plpgsql as $$
-begin
-	perform set_config('hjoin_gpu.enabled', 'off', false);
-	begin
-		execute query into of_core;
-	exception when others then
-		of_core := sqlstate || ': ' || sqlerrm;
-	end;
-	perform set_config('hjoin_gpu.enabled', 'on', false), set_config('hjoin_gpu.force', 'on', false);
-	begin
-		execute query into of_ours;
-	exception when others then
-		of_ours := sqlstate || ': ' || sqlerrm;
-	end;
-	perform set_config('hjoin_gpu.force', 'off', false);
-end $$;
-select * from dis_outcome('select count(distinct 1 / (id - 7)) from dis');
-select * from dis_outcome('select count(distinct 1 / (id - 7)) filter (where id <> 7) from dis');
-select * from dis_outcome('select count(distinct i4), sum(i4 * 1000) from dis group by k');
-select * from dis_outcome('select 1 / (count(distinct i2) - count(distinct i2)) from dis');
+select * from hjg_outcome('select count(distinct 1 / (id - 7)) from dis');
+select * from hjg_outcome('select count(distinct 1 / (id - 7)) filter (where id <> 7) from dis');
+select * from hjg_outcome('select count(distinct i4), sum(i4 * 1000) from dis group by k');
+select * from hjg_outcome('select 1 / (count(distinct i2) - count(distinct i2)) from dis');
 
 -- Again and again: parameters, cursors.
 set hjoin_gpu.force = on;
@@ -203,10 +147,7 @@ rollback;
 reset hjoin_gpu.force;
 
 -- Several processes: each counts what it has made distinct, or they exchange the groups where what they divide among them is dear.
-set max_parallel_workers_per_gather = 2;
-set min_parallel_table_scan_size = 0;
-set parallel_setup_cost = 0;
-set parallel_tuple_cost = 0;
+call hjg_parallel();
 set hjoin_gpu.force = on;
 explain (verbose, costs off) select few, count(distinct x), count(*) from dis_many group by few;
 set parallel_tuple_cost = 1;

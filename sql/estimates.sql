@@ -3,11 +3,8 @@ set client_min_messages = warning;
 set max_parallel_workers_per_gather = 0;
 -- the rows that are expected of a query, to two digits, and those that come
 create function es_rows(query text, out expected numeric, out actual bigint) language plpgsql as $$
-declare
-	plan json;
 begin
-	execute 'explain (format json) ' || query into plan;
-	expected := (plan -> 0 -> 'Plan' ->> 'Plan Rows')::numeric;
+	expected := hjg_explained('costs', query)#>>'{0,Plan,Plan Rows}';
 	expected := round(expected, 1 - floor(log(expected))::int);
 	execute format('select count(*) from (%s) q', query) into actual;
 end $$;
@@ -58,10 +55,7 @@ create table es_many as select g as k, g % 10 as v from generate_series(1, 20000
 vacuum analyze es_few, es_many;
 alter table es_few set (parallel_workers = 1);
 alter table es_many set (parallel_workers = 3);
-set max_parallel_workers_per_gather = 4;
-set parallel_setup_cost = 0;
-set parallel_tuple_cost = 0;
-set min_parallel_table_scan_size = 0;
+call hjg_parallel(4);
 set enable_mergejoin = off;
 set enable_nestloop = off;
 set hjoin_gpu.startup_cost = 1000000;

@@ -2,19 +2,8 @@
 set hjoin_gpu.aggregate = on;
 
 -- As hjg_same, and: are rows grouped in the node?
-create function grp_same(query text, out rows bigint, out equal bool, out in_node bool)
-language plpgsql as $$
-declare
-	line text;
-begin
-	select s.rows, s.equal into rows, equal from hjg_same(query) s;
-	in_node := false;
-	perform set_config('hjoin_gpu.force', 'on', false);
-	for line in execute 'explain (costs off) ' || query loop
-		in_node := in_node or line like '%(GpuAggregate)%';
-	end loop;
-	perform set_config('hjoin_gpu.force', 'off', false);
-end $$;
+create function grp_same(query text, out rows bigint, out equal bool, out in_node bool) language sql as
+	$$ select s.rows, s.equal, hjg_lines(query, '(GpuAggregate)') > 0 from hjg_same(query) s $$;
 
 create type grp_mood as enum ('sad', 'ok', 'happy');
 create type grp_pair as (a int, b text);
@@ -152,13 +141,11 @@ select * from grp_same('select l.packed, r.short, count(*) from grp_long l join 
 -- values of a megabyte that core computes of them: not many at a time
 create table grp_huge as select g as id, repeat('h' || g % 9, 500000) as t from generate_series(1, 300) g;
 vacuum analyze grp_huge;
-create function grp_computed(query text) returns text language plpgsql as $$
+create function grp_computed(query text) returns text language plpgsql set hjoin_gpu.force = on as $$
 declare
 	bytes bigint;
 begin
-	perform set_config('hjoin_gpu.force', 'on', false);
 	execute query into bytes;
-	perform set_config('hjoin_gpu.force', 'off', false);
 	return case when bytes < 16 * 1048576 then 'bounded' else pg_size_pretty(bytes) end;
 end $$;
 -- the contexts of the node while it reads, as a key sees them
@@ -167,20 +154,8 @@ select grp_computed('select max(b) from (select upper(t) as k, max(grp_bytes(t))
 -- more groups than memory: they go to files, or come out in pieces
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
-create function grp_full(query text, out full_tables bool)
-language plpgsql as $$
-declare
-	line text;
-begin
-	full_tables := false;
-	perform set_config('hjoin_gpu.force', 'on', false);
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || query loop
-		full_tables := full_tables or line like '%Full Tables: %';
-	end loop;
-	perform set_config('hjoin_gpu.force', 'off', false);
-end $$;
-select * from grp_full('select id, te, count(*) from grp group by id, te');
-select * from grp_full('select g.id * 100 + h.id, count(*) from grp_key g join grp_key h using (i2) where h.id < 200 group by 1');
+select hjg_figure('select id, te, count(*) from grp group by id, te', 'Full Tables') > 0 as full_tables;
+select hjg_figure('select g.id * 100 + h.id, count(*) from grp_key g join grp_key h using (i2) where h.id < 200 group by 1', 'Full Tables') > 0 as full_tables;
 select * from grp_same('select id, te, count(*), sum(i8), avg(i4) from grp group by id, te');
 select * from grp_same('select (g.id * 100 + h.id) % 7000, count(*), sum(h.i8), sum(g.nu), avg(g.ns), max(g.da), avg(h.i4) from grp_key g join grp_key h using (i2) where h.id < 200 group by 1 having count(*) <> 3');
 select * from grp_same('select id % 3000, long, count(*) from grp_long group by 1, 2');
@@ -188,41 +163,24 @@ reset work_mem;
 reset hash_mem_multiplier;
 
 -- Errors are core's.
-create function grp_outcome(query text, out of_core text, out of_ours text)
-language plpgsql as $$
-begin
-	perform set_config('hjoin_gpu.enabled', 'off', false);
-	begin
-		execute query into of_core;
-	exception when others then
-		of_core := sqlstate || ': ' || sqlerrm;
-	end;
-	perform set_config('hjoin_gpu.enabled', 'on', false), set_config('hjoin_gpu.force', 'on', false);
-	begin
-		execute query into of_ours;
-	exception when others then
-		of_ours := sqlstate || ': ' || sqlerrm;
-	end;
-	perform set_config('hjoin_gpu.force', 'off', false);
-end $$;
-select * from grp_outcome('select sum(i4 * 1000) from grp group by c1');
-select * from grp_outcome('select max(id / (id - 5)) from grp group by c1');
-select * from grp_outcome('select max(id / (id - 5)) from grp where id <> 5');
-select * from grp_outcome('select count(*) from grp group by 1 / (id - 7)');
+select * from hjg_outcome('select sum(i4 * 1000) from grp group by c1');
+select * from hjg_outcome('select max(id / (id - 5)) from grp group by c1');
+select * from hjg_outcome('select max(id / (id - 5)) from grp where id <> 5');
+select * from hjg_outcome('select count(*) from grp group by 1 / (id - 7)');
 create role grp_user;
 create function grp_secret(int) returns int language plpgsql immutable as 'begin return $1; end';
 revoke execute on function grp_secret(int) from public;
 grant select on grp to grp_user;
 set role grp_user;
-select * from grp_outcome('select count(*) from grp group by grp_secret(i2)');
-select * from grp_outcome('select sum(grp_secret(i2)) from grp');
+select * from hjg_outcome('select count(*) from grp group by grp_secret(i2)');
+select * from hjg_outcome('select sum(grp_secret(i2)) from grp');
 reset role;
 select * from grp_same('select grp_volatile(i2), count(*) from grp group by grp_volatile(i2)');
 alter table grp enable row level security;
 create policy grp_policy on grp to grp_user using (i2 > 10);
 set role grp_user;
-select * from grp_outcome('select count(*) from grp');
-select * from grp_outcome('select array_agg(n order by c1) from (select c1, count(*) as n from grp group by c1) q');
+select * from hjg_outcome('select count(*) from grp');
+select * from hjg_outcome('select array_agg(n order by c1) from (select c1, count(*) as n from grp group by c1) q');
 reset role;
 alter table grp disable row level security;
 
@@ -284,10 +242,7 @@ select * from grp_same('select id, (select count(*) from (select distinct i2 fro
 select * from grp_same('select distinct i2, random() < 2 as yes from grp');
 
 -- Several processes.
-set max_parallel_workers_per_gather = 2;
-set min_parallel_table_scan_size = 0;
-set parallel_setup_cost = 0;
-set parallel_tuple_cost = 0;
+call hjg_parallel();
 set hjoin_gpu.force = on;
 explain (costs off) select c1, count(*) from grp group by c1;
 explain (costs off) select l.c1, count(*) from grp l join grp_key r using (id) group by l.c1;

@@ -6,13 +6,8 @@ set max_parallel_workers_per_gather = 0;
 -- keep the order of joins as written
 set join_collapse_limit = 1;
 -- which sides are joins that hand over vectors, from the top
-create function hjg_chain(query text) returns text language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (verbose, costs off, format json) ' || query into plan;
-	return (select string_agg(x#>>'{}', ', ') from jsonb_path_query(plan::jsonb, 'strict $.**."Direct Join"') x);
-end $$;
+create function hjg_chain(query text) returns text language sql as
+	$$ select string_agg(x#>>'{}', ', ') from jsonb_path_query(hjg_explained('verbose, costs off', query), 'strict $.**."Direct Join"') x $$;
 
 create table c_fact (id int, d1 int, d2 int, d3 text, v int2, t text, u uuid);
 insert into c_fact select g, case when g % 11 > 0 then g % 300 end, case when g % 13 > 0 then g % 40 end, case when g % 7 > 0 then 'd' || g % 60 end, g % 100, repeat('t' || g, g % 30), md5(g::text)::uuid
@@ -79,14 +74,9 @@ select * from hjg_same('select g, q.* from generate_series(1, 20) g, lateral (se
 select * from hjg_same('select d.id, q.* from one_row d, generate_series(1, 5) g, lateral (select f.id as fid, f.t, y.n from (c_fact f join c_dim1 x on f.d1 = x.k) join c_dim2 y on f.d2 = y.k where f.v = d.v order by f.id, y.n limit 3) q');
 
 -- what EXPLAIN ANALYZE counts is what passed from node to node
-create function hjg_counts(query text) returns table (node text, rows int, loops int) language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || query into plan;
-	return query select n->>'Node Type', (n->>'Actual Rows')::float8::int, (n->>'Actual Loops')::int
-		from jsonb_path_query(plan::jsonb, 'strict $.**') n where n ? 'Custom Plan Provider';
-end $$;
+create function hjg_counts(query text) returns table (node text, rows int, loops int) language sql as $$
+	select n->>'Node Type', (n->>'Actual Rows')::float8::int, (n->>'Actual Loops')::int
+	from jsonb_path_query(hjg_explained('analyze, costs off, timing off, summary off', query), 'strict $.**') n where n ? 'Custom Plan Provider' $$;
 select * from hjg_counts('select f.id, y.n from (c_fact f join c_dim1 x on f.d1 = x.k) join c_dim2 y on f.d2 = y.k');
 select * from hjg_counts('select f.id, y.n from (c_fact f left join c_dim3 z on f.d3 = z.k) join c_dim2 y on f.d2 = y.k and z.f > y.k');
 select count(*) from c_fact f join c_dim1 x on f.d1 = x.k;

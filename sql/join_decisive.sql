@@ -44,15 +44,9 @@ reset work_mem;
 reset hash_mem_multiplier;
 
 -- how many candidates an engine returned, and how many of them the join filter removed
-create function looked_at(query text, out candidates bigint, out removed bigint)
-language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || query into plan;
-	candidates := jsonb_path_query_first(plan::jsonb, '$.**."Candidate Pairs"');
-	removed := jsonb_path_query_first(plan::jsonb, '$.**."Rows Removed by Join Filter"');
-end $$;
+create function looked_at(query text, out candidates bigint, out removed bigint) language sql as $$
+	select jsonb_path_query_first(plan, '$.**."Candidate Pairs"')::bigint, jsonb_path_query_first(plan, '$.**."Rows Removed by Join Filter"')::bigint
+	from hjg_explained('analyze, costs off, timing off, summary off', query) plan $$;
 set hjoin_gpu.in_backend_rows = 0;
 select count(*) as pairs, count(distinct l.id) as with_candidates, count(distinct l.id) filter (where r.k < 4) as with_300
 	from few l join many r on l.k = r.k;

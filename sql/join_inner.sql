@@ -46,15 +46,9 @@ select * from hjg_same('select p.id as pid, 7 as n, null::text as nothing, b.id 
 select * from hjg_same('select p.id as pid, ''word''::text as w, 1.5::numeric as m, b.t from probe p join build b on p.k = b.k order by p.t, b.t');
 select * from hjg_same('select q.*, x.id as xid from (select p.id as pid, 8 as n, p.k2, b.t from probe p left join build b on p.k = b.k order by b.t offset 0) q join one_row x on q.n = x.id + 7 and q.k2 < x.v');
 -- a probe side without rows: the build side is not read, if a first row is cheaper than all of it
-create function loops_below(query text) returns table (relation text, loops int)
-language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (analyze, timing off, summary off, format json) ' || query into plan;
-	return query select r->>'Relation Name', (r->>'Actual Loops')::int
-		from jsonb_path_query(plan::jsonb, 'strict $.**?(@."Node Type" == "Seq Scan")') r order by 1;
-end $$;
+create function loops_below(query text) returns table (relation text, loops int) language sql as $$
+	select r->>'Relation Name', (r->>'Actual Loops')::int
+	from jsonb_path_query(hjg_explained('analyze, timing off, summary off', query), 'strict $.**?(@."Node Type" == "Seq Scan")') r order by 1 $$;
 select * from loops_below('select * from probe p left join build b on p.k = b.k where p.id < 0');
 select * from loops_below('select * from (select * from probe where id < 0 order by v offset 0) p left join build b on p.k = b.k');
 select * from loops_below('select * from probe p right join build b on p.k = b.k and p.id < 0');

@@ -94,16 +94,8 @@ select * from semi_anti('select m.id from many m join few f on m.id = f.v where 
 select * from semi_anti('select f.id from few f where %1$s (select 1 from many m where m.k = f.k and m.v > f.v) and %1$s (select 1 from medium s where s.k = f.v)');
 select * from semi_anti('select f.id from few f where %s (select 1 from many m join medium s on s.k = m.id where m.k = f.k and s.v > f.v)');
 -- when all build rows have found a match nothing more is read
-create function read_all(query text) returns bool language plpgsql as $$
-declare
-	line text;
-begin
-	for line in select * from hjg_analyze(query) loop
-		if line ~ 'on many ' then
-			return substring(line from 'rows=(\d+)')::int = 60000;
-		end if;
-	end loop;
-end $$;
+create function read_all(query text) returns bool language sql as
+	$$ select substring(line from 'rows=(\d+)')::int = 60000 from hjg_analyze(query) line where line ~ 'on many ' $$;
 set hjoin_gpu.in_backend_rows = 1000000;
 select read_all('select * from few f where exists (select 1 from many m where m.k = f.k)') as semi,
 	read_all('select * from few f where k > 3 and not exists (select 1 from many m where m.t = f.t)') as anti,
@@ -117,40 +109,18 @@ select * from semi_anti('select o.id, (select count(*) from (select * from mediu
 select * from semi_anti('select o.id, (select sum(f.v) from few f where f.v > o.v and %s (select from many m where m.k = f.k and m.v > f.v)) from few o where id < 6');
 reset hjoin_gpu.in_backend_rows;
 -- larger than memory; and one key that no partitioning divides
-create function batches(query text) returns bool language plpgsql as $$
-declare
-	line text;
-begin
-	for line in select * from hjg_analyze(query) loop
-		if line ~ 'Hash Batches' then
-			return substring(line from '\d+')::int > 1;
-		end if;
-	end loop;
-end $$;
 set work_mem = '64kB';
-select batches('select * from medium s where exists (select 1 from many m where m.id = s.k)') as several_batches;
+select hjg_figure('select * from medium s where exists (select 1 from many m where m.id = s.k)', 'Hash Batches') > 1 as several_batches;
 select * from semi_anti('select * from medium s where %s (select 1 from many m where m.id = s.k)');
 select * from semi_anti('select * from medium s where %s (select 1 from many m where m.k = s.k and m.v < s.v)');
 update medium set k = 4999 where id % 3 = 0;
 analyze medium;
 select * from semi_anti('select * from medium s where %s (select 1 from many m where m.k = s.k and m.v < s.v)');
 -- shared by workers, in memory and not
-create function shared_types(query text) returns text language plpgsql as $$
-declare
-	line text;
-	shared bool := false;
-begin
-	for line in execute 'explain (costs off) ' || query loop
-		shared := shared or line ~ 'Parallel Custom Scan \(GpuHashJoin\)';
-		if line ~ 'Join Type' then
-			return case when shared then 'shared ' else '' end || substring(line from ': (.*)');
-		end if;
-	end loop;
-end $$;
+create function shared_types(query text) returns text language sql as
+	$$ select case when hjg_lines(query, 'Parallel Custom Scan (GpuHashJoin)') > 0 then 'shared ' else '' end || substring(line from 'Join Type: (.*)') from hjg_plan(query) line where line ~ 'Join Type' $$;
 set hjoin_gpu.build_tuple_cost = 0.05;
-set parallel_setup_cost = 0;
-set parallel_tuple_cost = 0;
-set min_parallel_table_scan_size = 0;
+call hjg_parallel();
 alter table medium set (parallel_workers = 2);
 alter table many set (parallel_workers = 2);
 alter table few set (parallel_workers = 2);
@@ -191,4 +161,4 @@ set hjoin_gpu.explain_declined = on;
 explain (costs off) select count(*) from few f where exists (select 1 from many m where m.k = f.k and m.v > f.v);
 reset hjoin_gpu.explain_declined;
 drop table few, many, few_skewed, many_skewed, few_none, many_none, medium;
-drop function semi_anti, read_all, batches, shared_types;
+drop function semi_anti, read_all, shared_types;

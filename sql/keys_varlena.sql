@@ -3,15 +3,8 @@ set client_min_messages = warning;
 set hjoin_gpu.force = on;
 
 -- candidates and rows of the join in a query that has one
-create function hjg_candidates(query text, out pairs bigint, out rows bigint) language plpgsql as $$
-declare
-	line text;
-begin
-	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || query loop
-		pairs := coalesce(substring(line from 'Candidate Pairs: (\d+)')::bigint, pairs);
-		rows := coalesce(substring(line from 'GpuHashJoin\) \(actual rows=(\d+)')::bigint, rows);
-	end loop;
-end $$;
+create function hjg_candidates(query text, out pairs bigint, out rows bigint) language sql as $$
+	select max(substring(line from 'Candidate Pairs: (\d+)')::bigint), max(substring(line from 'GpuHashJoin\) \(actual rows=(\d+)')::bigint) from hjg_analyze(query) line $$;
 
 -- values of all lengths, and numbers with leading zeros, meet none but their equals
 create table varlena_l as select g as id, left('abcdefghijklmnopqrstuvwxyz', g % 27) || g / 27 as mixed, lpad(g::text, 20, '0') as padded, decode(lpad(to_hex(g), 32, '0'), 'hex') as bytes,
@@ -85,9 +78,7 @@ select * from hjg_kinds('varlena_most_l l', 'varlena_most_r r', 'l.k = r.k');
 select * from hjg_kinds('varlena_most_r l', 'varlena_most_l r', 'l.n = r.n and l.k >= r.k');
 select * from hjg_same('select l.id, l.k, r.k as rk, l.a, r.a as ra from varlena_most_l l full join varlena_most_r r on l.n = r.n and l.a < r.a');
 select * from hjg_same('select l.id, l.k || r.k as both, r.a from varlena_most_l l left join (select id, k, a, k || ''!'' as kk from varlena_most_r) r on l.k || ''!'' = r.kk');
-set parallel_setup_cost = 0;
-set parallel_tuple_cost = 0;
-set min_parallel_table_scan_size = 0;
+call hjg_parallel();
 select * from hjg_kinds('varlena_most_l l', 'varlena_most_r r', 'l.k = r.k');
 select * from hjg_same('select l.id, l.k, r.k as rk, l.a, r.a as ra from varlena_most_l l right join varlena_most_r r on l.n = r.n');
 set work_mem = '64kB';

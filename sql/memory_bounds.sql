@@ -8,15 +8,9 @@ set hash_mem_multiplier = 2;
 create function m_kept() returns text language sql as
 	$$ select case when sum(total_bytes) < 24 * 1024 * 1024 then 'bounded' else pg_size_pretty(sum(total_bytes)) end from pg_backend_memory_contexts where name like 'GpuHashJoin%' $$;
 -- of all loads of an execution
-create function m_peak(query text) returns text language plpgsql as $$
-declare
-	plan json;
-	peak bigint;
-begin
-	execute 'explain (analyze, costs off, timing off, format json) ' || query into plan;
-	peak := jsonb_path_query_first(plan::jsonb, 'strict $.**."Peak Memory Usage"')::bigint;
-	return case when peak < 40 * 1024 then 'bounded' else peak || 'kB' end;
-end $$;
+create function m_peak(query text) returns text language sql as $$
+	select case when peak < 40 * 1024 then 'bounded' else peak || 'kB' end
+	from (select jsonb_path_query_first(hjg_explained('analyze, costs off, timing off', query), 'strict $.**."Peak Memory Usage"')::bigint as peak) q $$;
 create table m_few as select g as id from generate_series(0, 19) g;
 analyze m_few;
 create view m_growing as select g as id, repeat('x', 9000 + g * 8) as t from generate_series(1, 4000) g offset 0;
@@ -71,15 +65,8 @@ select * from hjg_same('select f.id as fid, p.id, length(p.t) as n from m_wide p
 -- 16 million pairs of one key come in rounds, from the device process and in this one (test/bench/one_key.sql has 2^31 of them)
 create table m_key as select g as id, 1 as k from generate_series(1, 4000) g;
 analyze m_key;
-create function m_arena(query text) returns text language plpgsql as $$
-declare
-	plan json;
-	arena bigint;
-begin
-	execute 'explain (analyze, costs off, timing off, format json) ' || query into plan;
-	arena := jsonb_path_query_first(plan::jsonb, 'strict $.**."Arena Usage"')::bigint;
-	return case when arena < 64 * 1024 then 'bounded' else arena || 'kB' end;
-end $$;
+create function m_arena(query text) returns text language sql as
+	$$ select case when arena < 64 * 1024 then 'bounded' else arena || 'kB' end from hjg_figure(query, 'Arena Usage') arena $$;
 set hjoin_gpu.in_backend_rows = 0;
 select count(*), sum(a.id), sum(b.id) from m_key a join m_key b using (k);
 select m_peak('select count(*) from m_key a join m_key b using (k)'), m_arena('select count(*) from m_key a join m_key b using (k)');
@@ -87,22 +74,15 @@ set hjoin_gpu.in_backend_rows = 1000000;
 select count(*), sum(a.id), sum(b.id) from m_key a join m_key b using (k);
 select m_peak('select count(*) from m_key a join m_key b using (k)'), m_arena('select count(*) from m_key a join m_key b using (k)');
 -- the arena: two batches of a job are under way, keys and pairs of each in slabs of 2 MB; of many pairs two slabs
-create function m_arena_kb(query text) returns bigint language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (analyze, costs off, timing off, format json) ' || query into plan;
-	return jsonb_path_query_first(plan::jsonb, 'strict $.**."Arena Usage"')::bigint;
-end $$;
 create table m_keys as select g as k, g % 50000 as m from generate_series(1, 200000) g;
 analyze m_keys;
 begin;
 set local hjoin_gpu.device = 'cpu';
 set local hjoin_gpu.in_backend_rows = 0;
-select m_arena_kb('select count(*) from m_keys a join m_keys b on a.k = b.k') between 2048 and 5 * 2048 as bounded;
-select m_arena_kb('select count(*) from m_keys a join m_keys b on a.m = b.m') between 2048 and 7 * 2048 as bounded;
+select hjg_figure('select count(*) from m_keys a join m_keys b on a.k = b.k', 'Arena Usage') between 2048 and 5 * 2048 as bounded;
+select hjg_figure('select count(*) from m_keys a join m_keys b on a.m = b.m', 'Arena Usage') between 2048 and 7 * 2048 as bounded;
 select * from hjg_same('select a.k, b.k as bk from m_keys a join m_keys b on a.m = b.m where a.k <= 60000 and b.k <= 60000');
 rollback;
 drop view m_growing, m_wide, m_huge, m_docs, m_late;
 drop table m_few, m_facts, m_key, m_keys;
-drop function m_kept, m_peak, m_arena, m_arena_kb;
+drop function m_kept, m_peak, m_arena;

@@ -2,26 +2,9 @@
 set hjoin_gpu.aggregate = on;
 
 -- As hjg_same, for several lists of aggregates over one join: those that differ, and whether the node computed them all.
-create function num_same(source text, lists text[], out differing text[], out in_node bool) language plpgsql as $$
-declare
-	list text;
-	line text;
-	found bool;
-begin
-	in_node := true;
-	perform set_config('hjoin_gpu.force', 'on', false);
-	foreach list in array lists loop
-		found := false;
-		for line in execute format('explain (costs off) select %s from %s', list, source) loop
-			found := found or line like '%Aggregates: %';
-		end loop;
-		in_node := in_node and found;
-		if not (hjg_same(format('select %s from %s', list, source))).equal then
-			differing := differing || list;
-		end if;
-	end loop;
-	perform set_config('hjoin_gpu.force', 'off', false);
-end $$;
+create function num_same(source text, lists text[], out differing text[], out in_node bool) language sql as $$
+	select array_agg(list) filter (where not (hjg_same(query)).equal), bool_and(hjg_lines(query, 'Aggregates: ') > 0)
+	from unnest(lists) list, format('select %s from %s', list, source) query $$;
 
 -- Rows by kinds: each has values of one scale and size, so that some vectors fit and others do not.
 create domain num_domain as numeric(10, 3);
@@ -73,29 +56,8 @@ reset work_mem;
 select * from num_same('num_keys left join num_rows on num_rows.k = num_keys.k + 20', (select lists from num_lists));
 select * from num_same('num_rows join num_keys on num_rows.k = num_keys.k + 1000', (select lists from num_lists));
 
--- Conditions: those that pass other rows than core's.
-create function num_differ(conditions text[], out checked bigint, out rows numeric, out differ text[]) language plpgsql as $$
-declare
-	condition text;
-	query text;
-	core text;
-	ours text;
-begin
-	checked := 0;
-	rows := 0;
-	foreach condition in array conditions loop
-		query := format('select count(*) || '' '' || coalesce(sum(num_rows.id), 0) from num_rows join num_keys using (k) where %s', condition);
-		perform set_config('hjoin_gpu.enabled', 'off', true), set_config('hjoin_gpu.force', 'off', true);
-		execute query into core;
-		perform set_config('hjoin_gpu.enabled', 'on', true), set_config('hjoin_gpu.force', 'on', true);
-		execute query into ours;
-		checked := checked + 1;
-		rows := rows + split_part(core, ' ', 1)::bigint;
-		if core is distinct from ours then
-			differ := differ || format('%s: %s, not %s', condition, ours, core);
-		end if;
-	end loop;
-end $$;
+create function num_differ(conditions text[], out checked bigint, out rows numeric, out differ text[]) language sql as
+	$$ select * from hjg_differ('num_rows join num_keys using (k)', conditions) $$;
 create table num_constants as
 	select distinct on (v) v::text as v from (
 		select b from num_rows where id % 101 = 0 or (kind = 5 and id < 2110)

@@ -1,9 +1,6 @@
 -- Parallel plans whose participants share one build side.
 set client_min_messages = warning;
-set parallel_setup_cost = 0;
-set parallel_tuple_cost = 0;
-set min_parallel_table_scan_size = 0;
-set max_parallel_workers_per_gather = 3;
+call hjg_parallel(3);
 set hjoin_gpu.force = on;
 create table par_l (id int, k int, k8 bigint, v int, t text, n numeric) with (parallel_workers = 4);
 create table par_r (id int, k int, k8 bigint, v int, t text, n numeric) with (parallel_workers = 4);
@@ -24,7 +21,6 @@ declare
 	core numeric;
 	ours numeric;
 	ours_rows bigint;
-	line text;
 	setting text;
 	sums text := format('select count(*), sum(hashtextextended(q::text, 0)::numeric) from (%s) q', query);
 begin
@@ -34,10 +30,7 @@ begin
 	foreach setting in array settings loop
 		perform set_config(split_part(setting, '=', 1), split_part(setting, '=', 2), true);
 	end loop;
-	shared := false;
-	for line in execute 'explain (costs off) ' || sums loop
-		shared := shared or line like '%Parallel Custom Scan (GpuHashJoin)%';
-	end loop;
+	shared := hjg_lines(sums, 'Parallel Custom Scan (GpuHashJoin)') > 0;
 	execute sums into ours_rows, ours;
 	equal := ours_rows = rows and ours is not distinct from core;
 	if not equal then
@@ -175,7 +168,7 @@ create function hjg_par_head(query text) returns setof text language plpgsql as 
 declare
 	line text;
 begin
-	for line in execute 'explain (costs off) ' || query loop
+	for line in select * from hjg_plan(query) loop
 		return next line;
 		exit when line like '%Join Type%';
 	end loop;
@@ -186,17 +179,8 @@ drop view par_unmatched;
 drop table par_even, par_odd;
 
 -- figures are of all participants together
-create function hjg_par_figures(query text) returns setof text language plpgsql as $$
-declare
-	plan jsonb;
-	node jsonb;
-	key text;
-begin
-	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || query into plan;
-	select jsonb_path_query_first(plan, '$.**?(@."Custom Plan Provider" == "GpuHashJoin")') into node;
-	foreach key in array array['Parallel Aware', 'Build Rows', 'Probe Rows', 'Candidate Pairs', 'Fallback', 'Hash Batches'] loop
-		return next key || ': ' || (node ->> key);
-	end loop;
-end $$;
+create function hjg_par_figures(query text) returns setof text language sql as $$
+	select key || ': ' || (jsonb_path_query_first(plan, '$.**?(@."Custom Plan Provider" == "GpuHashJoin")') ->> key)
+	from hjg_explained('analyze, costs off, timing off, summary off', query) plan, unnest(array['Parallel Aware', 'Build Rows', 'Probe Rows', 'Candidate Pairs', 'Fallback', 'Hash Batches']) key $$;
 select * from hjg_par_figures('select count(*) from par_l l join par_r r on l.k = r.k');
 drop table par_l, par_r, par_none, par_parts, par_parts2;

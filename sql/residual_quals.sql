@@ -57,13 +57,8 @@ select count(*) from rq_l l join rq_r r on l.k = r.k and l.i4 < r.i4 and rq_fail
 create function rq_cheap(int4, int4) returns bool cost 0.0001 immutable language plpgsql as $$ begin if $1 >= $2 then raise 'seen'; end if; return true; end $$;
 select count(*) from rq_l l join rq_r r on l.k = r.k and rq_cheap(l.i4, r.i4) and l.i4 < r.i4;
 -- both kinds are counted
-create function rq_removed(query text) returns text language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || query into plan;
-	return plan #>> '{0,Plan,Plans,0,Rows Removed by Join Filter}';
-end $$;
+create function rq_removed(query text) returns text language sql as
+	$$ select hjg_explained('analyze, costs off, timing off, summary off', query)#>>'{0,Plan,Plans,0,Rows Removed by Join Filter}' $$;
 set enable_nestloop = off;
 set enable_mergejoin = off;
 select rq_removed('select count(*) from rq_l l join rq_r r on l.k = r.k and l.i4 < r.i4 and l.t < r.t');

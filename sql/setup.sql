@@ -13,46 +13,93 @@ begin
 	end loop;
 end $$;
 
--- Runs a query with core's plans and with ours, each way that ours can run it,
--- and compares the results as multisets.  "node" says that every plan of ours had
--- the node.  Settings are put back.
-create function hjg_same(query text, out rows bigint, out equal bool, out node bool)
-language plpgsql as $$
+-- The rows of a query, as multiset: their number and a digest, under the settings of now and of core in one process.
+create function hjg_digest(query text) returns text language plpgsql as $$
 declare
-	wanted text;
-	got text;
-	line text;
-	found_node bool;
-	variant text;
-	exact text := format('select count(*) || %L || coalesce(md5(string_agg(q::text, %L order by q::text collate "C")), %L) from (%s) q', ' ', E'\n', '', query);
-	saved text := current_setting('hjoin_gpu.enabled') || ',' || current_setting('hjoin_gpu.force') || ',' ||
-		current_setting('hjoin_gpu.in_backend_rows') || ',' || current_setting('hjoin_gpu.strategy') || ',' || current_setting('hjoin_gpu.bloom_filter');
+	digest text;
 begin
-	perform set_config('hjoin_gpu.enabled', 'off', false);
-	execute exact into wanted;
+	execute format('select count(*) || %L || coalesce(md5(string_agg(q::text, %L order by q::text collate "C")), %L) from (%s) q', ' ', E'\n', '', query) into digest;
+	return digest;
+end $$;
+create function hjg_core_digest(query text) returns text language sql set hjoin_gpu.enabled = off set max_parallel_workers_per_gather = 0 as $$ select hjg_digest(query) $$;
+
+-- Compares the rows of core with ours, each way that ours can run the query.  "node" says that the plan of ours has
+-- the node.
+create function hjg_same(query text, out rows bigint, out equal bool, out node bool) language plpgsql
+set hjoin_gpu.enabled = on set hjoin_gpu.force = on set hjoin_gpu.in_backend_rows = 0 set hjoin_gpu.strategy = auto set hjoin_gpu.bloom_filter = off as $$
+declare
+	wanted text := hjg_core_digest(query);
+	got text;
+	variant text;
+begin
 	rows := split_part(wanted, ' ', 1);
 	equal := true;
-	node := true;
-	perform set_config('hjoin_gpu.enabled', 'on', false), set_config('hjoin_gpu.force', 'on', false);
 	foreach variant in array array['1000000,auto,on', '0,auto,off', '0,auto,on', '0,nop,off'] loop
-		perform set_config('hjoin_gpu.in_backend_rows', split_part(variant, ',', 1), false),
-			set_config('hjoin_gpu.strategy', split_part(variant, ',', 2), false), set_config('hjoin_gpu.bloom_filter', split_part(variant, ',', 3), false);
-		execute exact into got;
+		perform set_config('hjoin_gpu.in_backend_rows', split_part(variant, ',', 1), true),
+			set_config('hjoin_gpu.strategy', split_part(variant, ',', 2), true), set_config('hjoin_gpu.bloom_filter', split_part(variant, ',', 3), true);
+		got := hjg_digest(query);
 		if got is distinct from wanted then
 			equal := false;
 			raise warning 'rows and digest of core: %, of ours (%): %', wanted, variant, got;
 		end if;
 	end loop;
-	found_node := false;
-	for line in execute 'explain (costs off) ' || query loop
-		if line like '%GpuHashJoin%' then
-			found_node := true;
+	node := hjg_lines(query, 'GpuHashJoin') > 0;
+end $$;
+
+-- Compares the rows of core with ours under the settings of now.  "shared" says that several processes group together.
+create function hjg_same_groups(query text, out rows bigint, out equal bool, out shared bool) language plpgsql set hjoin_gpu.force = on as $$
+declare
+	wanted text := hjg_core_digest(query);
+	got text := hjg_digest(query);
+begin
+	rows := split_part(wanted, ' ', 1);
+	equal := got = wanted;
+	shared := hjg_lines(query, 'Parallel Custom Scan (GpuAggregate)') > 0;
+	if not equal then
+		raise warning 'rows and digest of core: %, of ours: %', wanted, got;
+	end if;
+end $$;
+
+-- Compares how many rows of "source", and which ids, pass each condition; returns the conditions that differ.
+create function hjg_differ(source text, conditions text[], out checked bigint, out rows numeric, out differ text[]) language plpgsql
+set hjoin_gpu.enabled = on set hjoin_gpu.force = on as $$
+declare
+	condition text;
+	query text;
+	core text;
+	ours text;
+begin
+	checked := 0;
+	rows := 0;
+	foreach condition in array conditions loop
+		query := format('select count(*) || %L || coalesce(sum(id), 0) from %s where %s', ' ', source, condition);
+		perform set_config('hjoin_gpu.enabled', 'off', true);
+		execute query into core;
+		perform set_config('hjoin_gpu.enabled', 'on', true);
+		execute query into ours;
+		checked := checked + 1;
+		rows := rows + split_part(core, ' ', 1)::bigint;
+		if core is distinct from ours then
+			differ := differ || format('%s: %s, not %s', condition, ours, core);
 		end if;
 	end loop;
-	node := found_node;
-	perform set_config('hjoin_gpu.enabled', split_part(saved, ',', 1), false), set_config('hjoin_gpu.force', split_part(saved, ',', 2), false),
-		set_config('hjoin_gpu.in_backend_rows', split_part(saved, ',', 3), false), set_config('hjoin_gpu.strategy', split_part(saved, ',', 4), false),
-		set_config('hjoin_gpu.bloom_filter', split_part(saved, ',', 5), false);
+end $$;
+
+-- What a query of one value returns or fails with, by core and by ours.
+create function hjg_outcome(query text, out of_core text, out of_ours text) language plpgsql set hjoin_gpu.enabled = on set hjoin_gpu.force = on as $$
+declare
+	outcome text;
+begin
+	foreach outcome in array array['off', 'on'] loop
+		perform set_config('hjoin_gpu.enabled', outcome, true);
+		begin
+			execute query into outcome;
+		exception when others then
+			outcome := sqlstate || ': ' || sqlerrm;
+		end;
+		of_core := of_ours;
+		of_ours := outcome;
+	end loop;
 end $$;
 
 -- The six kinds of join of two relations under one condition: rows of each.
@@ -113,15 +160,28 @@ begin
 	end loop;
 end $$;
 
-create function hjg_plan(query text) returns setof text
-language plpgsql as $$
-declare
-	line text;
+-- The plan: as text, as JSON, and its cost; how many lines of ours contain a text, and the sum of a figure that lines of ours have.
+create function hjg_plan(query text) returns setof text language plpgsql as $$
 begin
-	for line in execute 'explain (costs off) ' || query loop
-		return next line;
-	end loop;
+	return query execute 'explain (costs off) ' || query;
 end $$;
+create function hjg_explained(options text, query text) returns jsonb language plpgsql as $$
+declare
+	plan json;
+begin
+	execute format('explain (%s, format json) %s', options, query) into plan;
+	return plan;
+end $$;
+create function hjg_price(query text) returns numeric language sql as $$ select (hjg_explained('costs', query)#>>'{0,Plan,Total Cost}')::numeric $$;
+create function hjg_lines(query text, part text) returns bigint language sql set hjoin_gpu.force = on as
+	$$ select count(*) from hjg_plan(query) line where strpos(line, part) > 0 $$;
+create function hjg_figure(query text, figure text) returns bigint language sql set hjoin_gpu.force = on as
+	$$ select coalesce(sum(substring(line from figure || ': (\d+)')::bigint), 0)::bigint from hjg_analyze(query) line $$;
+
+-- Makes plans of several processes cheap; how dear the rows that they hand on are is what most tests differ in.
+create procedure hjg_parallel(workers int default 2, tuple_cost float8 default 0) language sql as $$
+	select set_config('max_parallel_workers_per_gather', workers::text, false), set_config('parallel_tuple_cost', tuple_cost::text, false),
+		set_config('parallel_setup_cost', '0', false), set_config('min_parallel_table_scan_size', '0', false) $$;
 
 -- probe: 3000 rows, every key about six times, some NULL
 create table probe (id int primary key, k int, k2 smallint, k8 bigint, v int, t text);

@@ -8,38 +8,17 @@ set join_collapse_limit = 1;
 set from_collapse_limit = 1;
 
 -- for each join that has a filter, from the top: the scan, and whether it dropped rows; 'none': the join tests rows itself
-create function hjg_scans(query text) returns text language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (analyze, costs off, timing off, format json) ' || query into plan;
-	return (select string_agg((x->>'Bloom Filter Scan') || case when (x->>'Rows Removed by Bloom Filter')::float8 > 0 then ' drops' else '' end || case when (x->>'Bloom Filter Given Up')::bool then ' given up' else '' end, ', ')
-		from jsonb_path_query(plan::jsonb, 'strict $.** ? (@."Bloom Filter" == true)') x);
-end $$;
+create function hjg_scans(query text) returns text language sql as $$
+	select string_agg((x->>'Bloom Filter Scan') || case when (x->>'Rows Removed by Bloom Filter')::float8 > 0 then ' drops' else '' end || case when (x->>'Bloom Filter Given Up')::bool then ' given up' else '' end, ', ')
+	from jsonb_path_query(hjg_explained('analyze, costs off, timing off', query), 'strict $.** ? (@."Bloom Filter" == true)') x $$;
 -- rows that the scan of a table returned, of all loops
-create function hjg_scanned(query text, alias text) returns bigint language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (analyze, costs off, timing off, format json) ' || query into plan;
-	return (select sum((x->>'Actual Rows')::float8 * (x->>'Actual Loops')::int)::bigint
-		from jsonb_path_query(plan::jsonb, 'strict $.** ? (exists (@."Relation Name"))') x where x->>'Alias' = alias);
-end $$;
+create function hjg_scanned(query text, alias text) returns bigint language sql as $$
+	select sum((x->>'Actual Rows')::float8 * (x->>'Actual Loops')::int)::bigint
+	from jsonb_path_query(hjg_explained('analyze, costs off, timing off', query), 'strict $.** ? (exists (@."Relation Name"))') x where x->>'Alias' = alias $$;
 -- rows that its conditions removed
-create function hjg_removed(query text, alias text) returns bigint language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (analyze, costs off, timing off, format json) ' || query into plan;
-	return (select (x->>'Rows Removed by Filter')::float8::bigint from jsonb_path_query(plan::jsonb, 'strict $.** ? (exists (@."Relation Name"))') x where x->>'Alias' = alias);
-end $$;
-create function hjg_price(query text) returns float8 language plpgsql as $$
-declare
-	plan json;
-begin
-	execute 'explain (format json) ' || query into plan;
-	return plan->0->'Plan'->'Total Cost';
-end $$;
+create function hjg_removed(query text, alias text) returns bigint language sql as $$
+	select (x->>'Rows Removed by Filter')::float8::bigint
+	from jsonb_path_query(hjg_explained('analyze, costs off, timing off', query), 'strict $.** ? (exists (@."Relation Name"))') x where x->>'Alias' = alias $$;
 
 create table tf_fact (id int, a int, b int8, o int, t text, v int, late int);
 insert into tf_fact select g, case when g % 23 > 0 then g * 7919::int8 % 10007 % 1000 end, g * 104729::int8 % 10009 % 500, case when g % 29 > 0 then g * 13 % 2000 end, repeat('t', g % 9), g % 100, g % 10
@@ -155,10 +134,7 @@ select f.id from (tf_fact f join tf_b y on f.b = y.k) join tf_a x on f.a = x.k w
 select hjg_removed('select f.id, f.t from tf_fact f join tf_a x on f.a = x.k where f.late < 9', 'f') < 2000 as saved;
 
 -- several processes
-set max_parallel_workers_per_gather = 2;
-set min_parallel_table_scan_size = 0;
-set parallel_setup_cost = 0;
-set parallel_tuple_cost = 1;
+call hjg_parallel(2, 1);
 select hjg_scans('select f.id, f.t, x.n, y.n from (tf_fact f join tf_a x on f.a = x.k) join tf_b y on f.b = y.k');
 select hjg_scanned('select f.id, f.t, x.n, y.n from (tf_fact f join tf_a x on f.a = x.k) join tf_b y on f.b = y.k', 'f') < 400 as few;
 select hjg_scans('select f.id, o.d, c.n from (tf_fact f join tf_order o on f.o = o.id) join tf_client c on o.c = c.k');
@@ -184,5 +160,5 @@ vacuum analyze tf_twelve;
 select hjg_scans('select q.k, q.n from (select k, count(*) as n from tf_twelve group by k having 1 / (count(*) - 4) >= 0) q join (select id from tf_order where abs(id) < 1400) x on q.k = x.id');
 select count(*) from (select k, count(*) as n from tf_twelve group by k having 1 / (count(*) - 4) >= 0) q join (select id from tf_order where abs(id) < 1400) x on q.k = x.id;
 drop table tf_twelve;
-drop function hjg_scans, hjg_scanned, hjg_removed, hjg_price, hjg_travels;
+drop function hjg_scans, hjg_scanned, hjg_removed, hjg_travels;
 drop table tf_fact, tf_a, tf_b, tf_order, tf_client, tf_none, tf_few, tf_ab;

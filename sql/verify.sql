@@ -2,9 +2,7 @@
 set client_min_messages = warning;
 set hjoin_gpu.force = on;
 set hjoin_gpu.aggregate = on;
-set parallel_setup_cost = 0;
-set parallel_tuple_cost = 0;
-set min_parallel_table_scan_size = 0;
+call hjg_parallel();
 create table ver_l (id int, k int, v int, t text, n numeric, p point, c char(9)) with (parallel_workers = 3);
 create table ver_r (id int, k int, v int, t text, n numeric, p point, c char(9)) with (parallel_workers = 3);
 insert into ver_l select g, case when g % 31 <> 0 then g % 700 end, g % 37, case when g % 29 <> 0 then 'key ' || g % 401 end,
@@ -19,15 +17,11 @@ create function hjg_verified(query text, settings text[], out joins bigint, out 
 language plpgsql as $$
 declare
 	setting text;
-	line text;
 begin
 	foreach setting in array settings loop
 		perform set_config(split_part(setting, '=', 1), split_part(setting, '=', 2), true);
 	end loop;
-	shared := false;
-	for line in execute 'explain (costs off) ' || query loop
-		shared := shared or line like '%Parallel Custom Scan (GpuHashJoin)%';
-	end loop;
+	shared := hjg_lines(query, 'Parallel Custom Scan (GpuHashJoin)') > 0;
 	perform hjoin_gpu_stat_reset();
 	execute query;
 	select sum(value) filter (where name = 'joins'), sum(value) filter (where name = 'verified_joins'),
