@@ -101,7 +101,8 @@ create function grp_volatile(int) returns int language plpgsql volatile as 'begi
 select a, s.in_node, s.equal from unnest(array['string_agg(te, '','' order by id)', 'sum(f8)', 'min(te)', 'array_agg(id order by id)', 'stddev(i4)', 'sum(i4) + (random() * 0)::int', 'sum(i4 + (random() * 0)::int)', 'count((select 1))']) a,
 	grp_same(format('select c1, %s from grp group by c1', a)) s;
 select q, s.in_node, s.equal from unnest(array['select c1, i2, count(*) from grp group by rollup (c1, i2)', 'select distinct c1 from grp', 'select count(*) from grp group by (random() * 0)::int',
-	'select ctid, count(*) from grp group by ctid', 'select tableoid, count(*) from grp group by tableoid', 'select grp, count(*) from grp group by grp', 'select count(grp) from grp']) q, grp_same(q) s;
+	'select ctid, count(*) from grp group by ctid', 'select tableoid, count(*) from grp group by tableoid', 'select grp, count(*) from grp group by grp', 'select count(grp) from grp',
+	'select c1, grouping(c1), count(*) from grp group by c1', 'select (select grouping(c1)), count(distinct i2) from grp group by c1']) q, grp_same(q) s;
 set enable_hashagg = off;
 select * from grp_same('select c1, count(*) from grp group by c1');
 reset enable_hashagg;
@@ -113,6 +114,7 @@ explain (costs off) select c1, stddev(i4) from grp group by c1;
 explain (costs off) select mo, count(*) from grp group by mo;
 explain (costs off) select count(*) from grp group by grp_volatile(i2);
 explain (costs off) select tableoid, count(*) from grp group by tableoid;
+explain (costs off) select c1, grouping(c1) from grp group by c1;
 explain (costs off) select id, count(*) from grp where id < 3 group by id;
 explain (costs off) select x, count(*) from generate_series(1, 10) x group by x;
 explain (costs off) select count(*) from generate_series(1, 10) x;

@@ -218,12 +218,14 @@ hjg_planner_find_grouping(PlannerInfo *root, List *results, const Index *sortgro
 								  pull_var_clause((Node *) others, PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS |
 												  PVC_INCLUDE_PLACEHOLDERS));
 	foreach(lc, grouping->partial->exprs)
+	{
 		if (IsA(lfirst(lc), Aggref))
-		{
 			grouping->why = add_aggregate(root, lfirst(lc), grouping);
-			if (grouping->why != NULL)
-				return false;
-		}
+		else if (IsA(lfirst(lc), GroupingFunc))
+			grouping->why = "GROUPING() is core's";
+		if (grouping->why != NULL)
+			return false;
+	}
 
 	columns = pull_var_clause((Node *) list_make2(grouping->partial->exprs, grouping->keys),
 							  PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
