@@ -27,7 +27,7 @@ sub leaf
 	my ($s, $depth) = @_;
 	my $t = pick(@{ $s->{tables} });
 	my $a = new_alias();
-	my %leaf = (kind => 'leaf', alias => $a, cols => $t->{cols}, rows => $t->{rows}, base => $t->{base}, sql => "$t->{name} $a");
+	my %leaf = (kind => 'leaf', alias => $a, cols => $t->{cols}, rows => $t->{rows}, base => $t->{base}, unique => $t->{unique}, sql => "$t->{name} $a");
 	my $r = rand();
 	if ($r < 0.06)
 	{
@@ -91,6 +91,24 @@ sub leaf
 			map { { name => $_, fam => 'int', type => $_ eq 'k0' ? 'int4' : 'int2', exact => 1, int => 1 } } qw(id v k0) ];
 		$leaf{base} = 0;
 		$leaf{rows} = 400;
+	}
+	elsif ($r < 0.38)
+	{
+		# groups, or distinct rows, to be joined by their key
+		my $key = pick(grep { $_->{exact} && $_->{name} !~ /^(id|v)$/ } @{ $t->{cols} });
+		my $sql = pick("count(*)::int as v, min(id) as id from $t->{name} group by 1", "max(v) as v, count(distinct id)::int as id from $t->{name} where v > 0 group by 1",
+			"stddev(v)::int as v, max(id) as id from $t->{name} group by 1");
+		$sql .= ' having ' . pick('count(*) > 1', 'min(v) > 3', 'sum(id) > 40 and max(v) is not null') if chance(0.6);
+		$leaf{sql} = chance(0.2) ? "(select distinct $key->{name}, v, id % 20 as id from $t->{name}) $a" : "(select $key->{name}, $sql) $a";
+		$leaf{cols} = [ $key, map { { name => $_, fam => 'int', type => 'int4', exact => 1, int => 1 } } qw(id v) ];
+		$leaf{base} = 0;
+	}
+	elsif ($r < 0.40)
+	{
+		# joined by core alone: the node does not take records
+		$leaf{sql} = "(select *, row(id, v) as rec from $t->{name} offset 0) $a";
+		$leaf{record} = "$a.rec";
+		$leaf{base} = 0;
 	}
 	return \%leaf;
 }
@@ -169,9 +187,21 @@ sub residual
 		"$x\::text like '%1%' || left($y\::text, 0)", "(case when $x > $y then null else true end)", "$x > 4", "$y > 4", "$y is not null", pick('true', 'false', 'null::bool'));
 }
 
+# A qual with a subquery of one value.
+sub scalar_qual
+{
+	my ($s, $leaf) = @_;
+	my $t = pick(@{ $s->{tables} });
+	my $x = new_alias();
+	my $c = int_col($leaf);
+	my $value = pick("max($x.v)", "min($x.id)", "avg($x.v)", "count(distinct $x.v)", "sum($x.v) / 50");
+	my $where = $t->{rows} <= 150 && chance(0.4) ? "$x.v = " . int_col($leaf) : pick('true', "$x.id % 3 = 1", "$x.id < 0");
+	return "$c " . pick('=', '<', '<=', '>', '<>') . " (select $value from $t->{name} $x where $where)";
+}
+
 sub join_cond
 {
-	my ($l, $r) = @_;
+	my ($s, $l, $r) = @_;
 	my @c;
 	my $n = pick(1, 1, 1, 1, 2, 2, 3);
 	foreach (1 .. $n)
@@ -181,6 +211,12 @@ sub join_cond
 	}
 	push @c, residual($l, $r) if chance(0.3);
 	push @c, residual($l, $r) if chance(0.08);
+	push @c, scalar_qual($s, pick(leaves(chance(0.5) ? $l : $r))) if chance(0.04);
+	# all columns of a unique index
+	my ($unique) = grep { $_->{unique} } leaves($r);
+	my $other = pick(leaves($l));
+	@c = map { "$other->{alias}.$_ = $unique->{alias}.$_" } qw(id v) if $unique && chance(0.3);
+	foreach (grep { $_->{record} } leaves($l), leaves($r)) { push @c, "$_->{record} <> row((" . int_col(leaves($l)) . ' % 1000)::int4, (' . int_col(leaves($r)) . ' % 1000)::int4)'; }
 	return \@c;
 }
 
@@ -201,7 +237,12 @@ sub join_tree
 			cols => [ map { { name => $_, fam => 'int', type => 'int4', exact => 1, int => 1 } } qw(id v k0) ]);
 		return { kind => 'join', type => pick('join', 'left join'), l => $l, r => \%lat, cond => ['true'], lateral => 1 };
 	}
-	return { kind => 'join', type => $type, l => $l, r => $r, cond => join_cond($l, $r) };
+	# a nested loop of core's over few rows
+	if (chance(0.06) && $r->{kind} eq 'leaf' && $r->{base})
+	{
+		return { kind => 'join', type => pick('join', 'left join'), l => $l, r => $r, cond => [ int_col(leaves($l)) . pick(' < ', ' <> ', ' >= ') . int_col($r), "$r->{alias}.id <= 3" ] };
+	}
+	return { kind => 'join', type => $type, l => $l, r => $r, cond => join_cond($s, $l, $r) };
 }
 
 sub subquery_qual
@@ -296,13 +337,49 @@ sub typed_qual
 	return "$x " . pick('<', '<=', '=', '<>', '>=', '>') . " $k[0]";
 }
 
+# patterns of LIKE, one with an escape at its end
+my @patterns = ('k1%', '%1', '%k%', 'k_', 'k%1%', '%1%2%', '', '%', 'K%', '%ab%', '_1%', 'k\\1%', '%k6', 'k6');
+
+# Conditions by family on an expression of the column $x; none raises an error for any value.
+my %by_family = (
+	text => sub {
+		my ($x) = @_;
+		return "$x " . pick('like', 'like', 'not like', 'ilike') . " '" . (chance(0.01) ? 'k%\\' : pick(@patterns)) . "'" if chance(0.5);
+		return pick("$x = 'k6'", "$x <> 'k6'", "$x in ('k1', 'k6', '')", "$x not in ('k1', 'k6')", "substring($x\::text from 1 for 2) = 'k1'", "length($x\::text) > 2", "upper($x\::text) = 'K6'", "$x < 'k3'",
+			"$x\::text || 'x' = 'k6x'", "$x is distinct from 'k6'", "coalesce($x\::text, 'k6') = 'k6'", "case $x when 'k1' then true when 'k2' then null else $x > 'k5' end", "position('1' in $x\::text) = 2", "$x\::text collate \"C\" >= 'k5'");
+	},
+	numeric => sub {
+		my ($x) = @_;
+		return pick("$x * 2 + 1 > 13", "$x / 7 < 1.5", "$x % 3 = 0", "round($x, 1) = 6", "abs($x) >= 6.00", "-$x < -5.5", "$x + $x = 12", "$x between 1.5 and 60", "trunc($x / 10) = 0", "$x\::text like '6%'", "case when $x > 5 then $x - 1 else 2 * $x end >= 5");
+	},
+	date => sub {
+		my ($x) = @_;
+		return pick("extract(year from $x) = 2000", "extract(dow from $x) in (1, 3)", "date_trunc('month', $x\::timestamp) = timestamp '2000-01-01'", "$x + interval '1 month' > timestamp '2000-03-01'", "date_part('doy', $x) < 40", "$x - interval '2 days' < date '2000-02-01'");
+	},
+	int => sub {
+		my ($x, $y) = @_;
+		return pick("$x < $y", "$x = $y", "$x <> $y", "$x <= $y", "$x / 2 > 3", "$x % 5 < 2", "$x\::numeric + $y > 20", "$x\::numeric * $y <= 100", "coalesce($x, $y, 3) > 4", "nullif($x, 6) is null", "greatest($x, $y) > 5",
+			"case when $x > 5 then $y else $x end > 3", "case $x % 4 when 1 then $y > 3 when 2 then null else false end", "$x is distinct from $y", "$x\::float8 / 3 < 5", "$x in (" . join(', ', map { $_ * 3 } 0 .. pick(5, 40, 1500)) . ')', "$x = any (array(select generate_series(0, 90, 4)))");
+	});
+$by_family{$_} = $by_family{text} foreach qw(longtext bpchar);
+$by_family{$_} = $by_family{date} foreach qw(ts tstz);
+
+# A condition that a vector evaluates, or that core evaluates on what vectors leave.
+sub expression_qual
+{
+	my ($leaf) = @_;
+	my $c = pick(grep { $by_family{ $_->{fam} } } @{ $leaf->{cols} });
+	return $by_family{ $c->{fam} }->("$leaf->{alias}.$c->{name}", int_col($leaf));
+}
+
 # AND and OR of conditions on columns of one relation, mostly ones that are evaluated while a table is read.
 sub nested_qual
 {
 	my ($depth, $leaf) = @_;
 	if ($depth == 0 || chance(0.2))
 	{
-		return typed_qual($leaf) if chance(0.35);
+		return typed_qual($leaf) if chance(0.3);
+		return expression_qual($leaf) if chance(0.4);
 		my $x = int_col($leaf);
 		my $col = "$leaf->{alias}." . pick(@{ $leaf->{cols} })->{name};
 		return pick("$x > 3", "$x <= 30", "$x = 6", "$x <> 6", "$x is null", "$x is not null", "$col is null", "$col is not null", "$x in (1, 5, 6, 7, 30)", "$x not in (1, 6)",
@@ -342,7 +419,9 @@ sub group_key
 	my $x = int_col(@l);
 	my $g = pick(map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $_->{exact} } @{ $_->{cols} } } @l);
 	return $g if chance(0.7);
-	return pick("$x % 7", "coalesce($x, -1)", "$x is null", "case when $x > 9 then $x end", "$x\::int8 * 3", "length($g\::text)", "left($g\::text, 2)", "($x % 100)::numeric(12, 2)");
+	my ($day) = map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $_->{fam} =~ /^(date|ts|tstz)$/ } @{ $_->{cols} } } @l;
+	return pick("extract(year from $day)", "date_trunc('month', $day\::timestamp)", "extract(dow from $day)") if $day && chance(0.5);
+	return pick("$x % 7", "upper($g\::text)", "substring($g\::text from 2 for 1)", "case $x % 3 when 0 then 'none' when 1 then 'one' end", "$x < 10", "coalesce($x, -1)", "$x is null", "case when $x > 9 then $x end", "$x\::int8 * 3", "length($g\::text)", "left($g\::text, 2)", "($x % 100)::numeric(12, 2)");
 }
 
 # An aggregate of a group: like one of all rows, but with numerics and FILTER more often.
@@ -351,8 +430,8 @@ sub group_item
 	my (@l) = @_;
 	my $x = int_col(@l);
 	my $item = aggregate_item(@l);
-	$item = pick('sum', 'avg', 'count') . '(' . pick("$x\::numeric", "$x\::numeric(14, 2)", "$x * 1.25", "$x\::numeric * " . int_col(@l), "1.5 - $x\::numeric", "case when $x % 50 = 0 then 'NaN'::numeric else $x end") . ')' if chance(0.3);
-	$item .= " filter (where " . pick("$x > 3", "$x is null", "$x % 2 = 0") . ')' if chance(0.15) && $item !~ /filter/;
+	$item = pick('sum', 'avg', 'count') . '(' . pick("case when $x % 3 = 1 then $x\::numeric * 1.25 else 0 end", "case when $x > 5 then 1 end", "$x\::numeric / 7", "length($x\::text)", "$x\::numeric", "$x\::numeric(14, 2)", "$x * 1.25", "$x\::numeric * " . int_col(@l), "1.5 - $x\::numeric", "case when $x % 50 = 0 then 'NaN'::numeric else $x end") . ')' if chance(0.3);
+	$item .= " filter (where " . pick("$x > 3", "$x is null", "$x % 2 = 0", expression_qual(pick(@l))) . ')' if chance(0.15) && $item !~ /filter/;
 	return $item;
 }
 
@@ -387,7 +466,7 @@ sub make_query
 		my $a = new_alias();
 		my $leaf = { kind => 'leaf', alias => $a, sql => "$c $a", rows => 1000, base => 0,
 			cols => [ map { { name => $_, fam => 'int', type => 'int4', exact => 1, int => 1 } } qw(id v k0) ] };
-		$q{from} = { kind => 'join', type => pick('join', 'left join', 'right join', 'full join'), l => $q{from}, r => $leaf, cond => join_cond($q{from}, $leaf) };
+		$q{from} = { kind => 'join', type => pick('join', 'left join', 'right join', 'full join'), l => $q{from}, r => $leaf, cond => join_cond($s, $q{from}, $leaf) };
 		@l = leaves($q{from});
 	}
 	elsif (chance(0.04))
@@ -397,7 +476,7 @@ sub make_query
 		push @{ $q{with} }, "c1 as ($do)";
 		my $a = new_alias();
 		my $leaf = { kind => 'leaf', alias => $a, sql => "c1 $a", rows => $t->{rows}, base => 0, cols => $t->{cols} };
-		$q{from} = { kind => 'join', type => pick('join', 'left join', 'full join'), l => $q{from}, r => $leaf, cond => join_cond($q{from}, $leaf) };
+		$q{from} = { kind => 'join', type => pick('join', 'left join', 'full join'), l => $q{from}, r => $leaf, cond => join_cond($s, $q{from}, $leaf) };
 		@l = leaves($q{from});
 	}
 	my $nwhere = pick(0, 0, 1, 1, 2);
@@ -407,6 +486,8 @@ sub make_query
 		push @{ $q{where} },
 		  chance(0.45) ? subquery_qual($s, @l)
 		  : chance(0.25) ? nested_qual(pick(1, 2, 2, 3), pick(@l))
+		  : chance(0.3) ? expression_qual(pick(@l))
+		  : chance(0.1) ? scalar_qual($s, pick(@l))
 		  : pick("$x > 3", "$x is null", "$x is not null", "$x % 4 <> 1", "($x is null or $x < 20)", "$x between 1 and 300");
 	}
 	my $r = rand();
@@ -416,7 +497,11 @@ sub make_query
 		$q{select} = [ @g, map { group_item(@l) } 1 .. pick(0, 1, 2, 3, 5) ];
 		push @{ $q{select} }, distinct_items(@l) if chance($distinct);
 		$q{tail} = 'group by ' . join(', ', 1 .. @g);
-		$q{tail} .= ' having ' . pick('count(*) > 1', 'max(' . int_col(@l) . ') is not null', 'sum(' . int_col(@l) . ') > 10') if chance(0.25);
+		push @{ $q{select} }, "grouping($g[0])" if chance(0.03);
+		$q{tail} = 'group by ' . pick('rollup', 'cube') . ' (' . join(', ', 1 .. @g) . ')' if chance(0.03);
+		$q{tail} .= ' having ' . pick('count(*) > 1', 'max(' . int_col(@l) . ') is not null', 'sum(' . int_col(@l) . ') > 10', 'count(distinct ' . int_col(@l) . ') > 2', 'avg(' . int_col(@l) . ') <> min(' . int_col(@l) . ') or count(*) = 1',
+			'sum(' . int_col(@l) . ') > (select count(*) from ' . pick(@{ $s->{tables} })->{name} . ')') if chance(0.3);
+		$q{tail} .= ' order by ' . join(', ', 1 .. @{ $q{select} }) . ' limit 9' if chance(0.06);
 		$q{errors} = 1 if join(' ', render_from($q{from}), @{ $q{where} }) !~ /::int8 \+/;
 	}
 	elsif ($r < 0.12)
@@ -433,16 +518,18 @@ sub make_query
 		# overflow is the only possible error then, and independent of the plan
 		$q{errors} = 1 if join(' ', render_from($q{from}), @{ $q{where} }) !~ /::int8 \+/;
 	}
-	elsif ($r < 0.15)
+	elsif ($r < 0.17)
 	{
-		$q{select} = [ 'distinct ' . int_col(@l), int_col(@l) ];
+		$q{select} = [ map { group_key(@l) } 1 .. pick(1, 1, 2, 3, 5) ];
+		$q{tail} = 'order by ' . join(', ', 1 .. @{ $q{select} }) . pick('', ' limit 7') if chance(0.2);
+		$q{select}[0] = "distinct $q{select}[0]";
 	}
-	elsif ($r < 0.18)
+	elsif ($r < 0.20)
 	{
 		$q{select} = [ int_col(@l), int_col(@l) ];
 		$q{setop} = pick('union', 'union all', 'except', 'intersect', 'except all', 'intersect all') . ' select id, v from ' . pick(@{ $s->{tables} })->{name};
 	}
-	elsif ($r < 0.21)
+	elsif ($r < 0.23)
 	{
 		$q{select} = [ map { int_col(@l) } 1 .. 3 ];
 		$q{select} = [ join(', ', @{ $q{select} }) ];
@@ -480,7 +567,7 @@ sub make_dml
 	my $a = new_alias();
 	my $target = { kind => 'leaf', alias => $a, cols => $t->{cols}, base => 1, sql => "$t->{name} $a" };
 	my $from = join_tree($s, pick(1, 2), 0);
-	my $cond = join(' and ', @{ join_cond($target, $from) });
+	my $cond = join(' and ', @{ join_cond($s, $target, $from) });
 	my $src = render_from($from);
 	return pick(
 		"delete from $t->{name} $a using $src where $cond returning $a.id, $a.v, $a.pay",

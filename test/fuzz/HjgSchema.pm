@@ -32,6 +32,8 @@ our %family = (
 		types => {
 			numeric => "(case I when 0 then 'NaN' when 1 then 'Infinity' else I::text || (array['', '.0', '.000', '.00000000000000000000'])[1 + G % 4] end)::numeric",
 			'numeric(12,3)' => "(I::text || '.0')::numeric(12,3)",
+			# up to 1,000 digits, of equal values some with more zeros
+			'numeric(1000,60)' => "(case when I % 3 = 0 then repeat('9876543210', 1 + (I % 90)::int)::numeric / 10 ^ (I % 60)::numeric else I end)::numeric(1000,60)",
 		}
 	},
 	text => {
@@ -99,6 +101,7 @@ sub preamble
 drop schema if exists fz cascade;
 discard temp;
 create schema fz;
+grant all on schema fz to public;
 create type fz.mood as enum ('sad', 'ok', 'glad', 'wild', 'calm', 'm5', 'm6', 'm7');
 create type fz.comp as (a int, b text);
 create domain fz.dint as int4;
@@ -262,11 +265,13 @@ sub make
 		}
 		$sql .= "update $name set v = v + 1 where id % 3 = 0;\n" if chance(0.2);
 		$sql .= "delete from $name where id % 10 = 3;\n" if chance(0.2);
+		my $unique = !$partitioned && !$children && chance(0.3);
+		$sql .= "create unique index on $name (" . pick('id, v', 'v, id') . ");\n" if $unique;
 		$sql .= "create index on $name (v);\n" if chance(0.15);
 		$sql .= "create index on $name (k0);\n" if chance(0.15);
 		$sql .= chance(0.5) ? "vacuum analyze $name;\n" : "analyze $name;\n" if chance(0.8);
 		$schema{sql}{$name} = $sql;
-		my $table = { name => $name, cols => \@cols, rows => $rows, base => 1, wide => $wide, partitioned => $partitioned, children => $children };
+		my $table = { name => $name, cols => \@cols, rows => $rows, base => 1, wide => $wide, partitioned => $partitioned, children => $children, unique => $unique };
 		push @{ $schema{tables} }, $table;
 
 		if (!$temporary && chance(0.2))
@@ -289,6 +294,7 @@ sub make
 			$schema{rls} = 1;
 		}
 	}
+	$schema{sql}{$_} .= "grant all on $_ to public;\n" foreach keys %{ $schema{sql} };
 	return \%schema;
 }
 

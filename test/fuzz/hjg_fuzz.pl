@@ -120,7 +120,7 @@ sub talk
 
 # --- one case ------------------------------------------------------------------------
 # Fields: { q => query tree, wrap => name, n => number, settings => { }, ours => { }, role => bool, isolation => level,
-#   before => [statements of the same transaction], between, later => [statements while a cursor is open], more => rows fetched between them }
+#   pair => [two tables], before => [statements of the same transaction], between, later => [statements while a cursor is open], more => rows fetched between them }
 sub statements
 {
 	my ($case) = @_;
@@ -133,7 +133,7 @@ sub statements
 	}
 	$sql =~ s/\$1/$n/g;
 	return ($sql) if $w eq 'plain' || $w eq 'prepare';
-	return ("declare c $case->{scroll} cursor for $sql", "fetch $n from c", 'savepoint in_cursor', 'select count(*) from fz.t1 a join fz.t2 b on a.id = b.id', 'release in_cursor', @{ $case->{between} }, "fetch $case->{more} from c", @{ $case->{later} }, 'fetch all from c', 'close c')
+	return ("declare c $case->{scroll} cursor for $sql", "fetch $n from c", 'savepoint in_cursor', "select count(*) from $case->{pair}[0] a join $case->{pair}[1] b on a.id = b.id", 'release in_cursor', @{ $case->{between} }, "fetch $case->{more} from c", @{ $case->{later} }, 'fetch all from c', 'close c')
 	  if $w eq 'cursor';
 	return ("declare c scroll cursor for $sql", "move $n from c", 'savepoint in_cursor', @{ $case->{between} }, 'move backward all from c', 'fetch all from c', 'move 2 from c', 'fetch backward all from c', 'close c')
 	  if $w eq 'backward';
@@ -364,8 +364,8 @@ ROUND: while (1)
 	my $schema = HjgSchema::make(\%has);
 	my @names = map { $_->{name} } @{ $schema->{tables} };
 	my $check = "\\if :ERROR\n\\echo \@\@err :SQLSTATE :LAST_ERROR_MESSAGE\n\\endif\n";
-	my $setup = "set client_min_messages = error;\nset timezone = 'UTC';\n" . HjgSchema::preamble(\%has) . "grant usage on schema fz to public;\n";
-	$setup .= join('', map { $schema->{sql}{$_} =~ s/;\n/;\n$check/gr } @names) . "grant all on all tables in schema fz to public;\n";
+	my $setup = "set client_min_messages = error;\nset timezone = 'UTC';\n" . HjgSchema::preamble(\%has);
+	$setup .= join('', map { $schema->{sql}{$_} =~ s/;\n/;\n$check/gr } @names);
 	my $out = talk($setup, 120);
 	if (!defined $out) { failure("seed $seed: making the tables: $why_lost"); disconnect(); connect_psql(); last if $failed >= $opt{'max-failures'}; next; }
 	print "# seed $seed: making the tables raised $1\n" while $out =~ /^\@\@err (.*)/mg;
@@ -378,7 +378,7 @@ ROUND: while (1)
 		HjgQuery::reset_aliases();
 		$count++;
 		my $q = rand() < 0.04 ? { dml => HjgQuery::make_dml($schema), settings => {} } : HjgQuery::make_query($schema);
-		my %case = (q => $q, wrap => 'plain', n => 1 + int(rand(12)), settings => {}, ours => {}, scroll => HjgSchema::pick('', 'no scroll', 'scroll'), before => [], between => [], later => [], more => HjgSchema::pick(20, 20, 300, 11000),
+		my %case = (q => $q, wrap => 'plain', n => 1 + int(rand(12)), settings => {}, ours => {}, scroll => HjgSchema::pick('', 'no scroll', 'scroll'), pair => [ @names[ 0, -1 ] ], before => [], between => [], later => [], more => HjgSchema::pick(20, 20, 300, 11000),
 			isolation => 'repeatable read');
 		# settings changed while a cursor is open
 		push @{ $case{ HjgSchema::pick('between', 'between', 'later') } }, 'set local ' . HjgSchema::pick("work_mem = '64kB'", "work_mem = '8MB'", 'hjoin_gpu.in_backend_rows = -1', 'hjoin_gpu.in_backend_rows = 0', 'hjoin_gpu.in_backend_rows = 100000',
@@ -467,7 +467,7 @@ ROUND: while (1)
 		if (open my $fh, '>', $file)
 		{
 			print $fh "-- $res->{why}\n-- run with: psql -XqAt -P null=~ -f FILE\nset timezone = 'UTC';\n", HjgSchema::preamble(\%has),
-			  (map { $schema->{sql}{$_} } grep { $used{$_} } @names), "grant usage on schema fz to public;\ngrant all on all tables in schema fz to public;\n", $text;
+			  (map { $schema->{sql}{$_} } grep { $used{$_} } @names), $text;
 			close $fh;
 		}
 		print "#   settings: ", join(', ', map { "$_=$small->{settings}{$_}" } sort keys %{ $small->{settings} }), "\n";
