@@ -119,6 +119,7 @@ select k, s.*, hjg_figure(format('select %s, count(distinct x) from dis_many gro
 	dis_same(format('select %s, count(distinct x), count(*), sum(id) from dis_many group by 1', k)) s;
 select * from dis_same('select count(distinct x), sum(distinct x), avg(distinct x), count(*) from dis_many');
 select * from dis_same('select count(distinct te), max(id) from dis_many');
+select * from dis_same('select id - id, count(distinct x), count(*) from dis_many group by 1');
 select * from dis_same('select id, count(distinct te) from dis_many group by id having count(distinct te) = 1');
 reset work_mem;
 reset hash_mem_multiplier;

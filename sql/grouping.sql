@@ -161,6 +161,7 @@ select hjg_figure('select g.id * 100 + h.id, count(*) from grp_key g join grp_ke
 select * from grp_same('select id, te, count(*), sum(i8), avg(i4) from grp group by id, te');
 select * from grp_same('select (g.id * 100 + h.id) % 7000, count(*), sum(h.i8), sum(g.nu), avg(g.ns), max(g.da), avg(h.i4) from grp_key g join grp_key h using (i2) where h.id < 200 group by 1 having count(*) <> 3');
 select * from grp_same('select id % 3000, long, count(*) from grp_long group by 1, 2');
+select * from grp_same('select id - id, count(*), sum(ns), sum(nu), min(da), count(te) from grp group by 1');
 reset work_mem;
 reset hash_mem_multiplier;
 
@@ -169,6 +170,14 @@ select * from hjg_outcome('select sum(i4 * 1000) from grp group by c1');
 select * from hjg_outcome('select max(id / (id - 5)) from grp group by c1');
 select * from hjg_outcome('select max(id / (id - 5)) from grp where id <> 5');
 select * from hjg_outcome('select count(*) from grp group by 1 / (id - 7)');
+select * from hjg_outcome('select sum(1 / (id - 7)) filter (where id <> 7) from grp');
+select * from hjg_outcome('select count(*) filter (where 1 / (id - 7) > 0) from grp');
+select * from hjg_outcome('select sum(case when i2 <> 7 then i4 / (i2 - 7) end) from grp');
+select * from hjg_outcome('select sum(1 / (l.id - 7)) from grp l join grp_key r on l.id = r.id + 7');
+select * from hjg_outcome('select max(da + id * 357790) from grp');
+select * from hjg_outcome('select count(*) from (select da - id * 10000 from grp group by 1) q');
+select * from hjg_outcome('select count(*) from (select make_date(i2, 1, 1) from grp where i2 > 0 group by 1) q');
+select * from hjg_outcome('select count(*) from (select te like ''text 4\'' from grp group by 1) q');
 create role grp_user;
 create function grp_secret(int) returns int language plpgsql immutable as 'begin return $1; end';
 revoke execute on function grp_secret(int) from public;

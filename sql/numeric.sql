@@ -52,6 +52,18 @@ select * from num_same('num_rows group by kind', array['kind, min(-id::numeric),
 set work_mem = '64kB';
 select * from num_same('num_rows group by id % 4000', array['id % 4000, min(a), max(d), trim_scale(min(b)), trim_scale(max(b)), sum(b), avg(a), avg(b * c)', 'id % 4000, trim_scale(max(b - a)), count(b)', 'id % 4000, sum(i8), avg(i4), max(i8), avg(i8)']);
 reset work_mem;
+-- sums of whole numbers that the last value, of 18 digits after the point, makes 2^127 - 1, -2^127 - 1, 2^127, and -2^127 of its units
+create table num_ends (k int, n numeric);
+insert into num_ends select k, case when g < 18 then 9e18 else 8141183460469231731 end * (1 - k % 2 * 2) from generate_series(0, 3) k, generate_series(0, 18) g;
+insert into num_ends select g % 4, null from generate_series(1, 20000) g;
+insert into num_ends values (0, 0.687303715884105727), (1, -0.687303715884105729), (2, 0.687303715884105728), (3, -0.687303715884105728);
+analyze num_ends;
+select * from num_same('num_ends group by k', array['k, sum(n), avg(n), count(n)', 'k, sum(-n), min(n), max(n)']);
+select * from num_same('num_ends', array['sum(n), avg(n)']);
+select k, s.* from generate_series(0, 3) k, num_same(format('num_ends where k = %s', k), array['sum(n), avg(n)']) s;
+-- numbers of up to 1,000 digits, NaN and infinities as keys
+select kind, s.* from generate_series(1, 8) kind, num_same(format('num_rows where kind = %s group by b', kind), array['trim_scale(b), count(*), sum(a), sum(b)', 'count(distinct b)']) s;
+select * from num_same('num_rows group by b, i2', array['trim_scale(b), i2, count(*)']);
 -- NULLs of an outer join, and no row
 select * from num_same('num_keys left join num_rows on num_rows.k = num_keys.k + 20', (select lists from num_lists));
 select * from num_same('num_rows join num_keys on num_rows.k = num_keys.k + 1000', (select lists from num_lists));
@@ -91,6 +103,6 @@ reset plan_cache_mode;
 deallocate num_prepared;
 
 drop view num_lists;
-drop table num_rows, num_keys, num_constants, num_ties;
+drop table num_rows, num_keys, num_constants, num_ties, num_ends;
 drop domain num_domain;
 drop function num_same, num_differ;

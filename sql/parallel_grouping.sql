@@ -26,7 +26,7 @@ explain (costs off) select l.id, count(*) from pgr l join pgr_other r using (k) 
 reset hjoin_gpu.force;
 
 -- Keys of all forms, aggregates of all kinds, NULLs.
-select s.* from unnest(array['k', 'k8', 'te', 'vc', 'ns', 'da', 'skew', 'k, en', 'te, v % 7', 'k8, da, en', 'upper(te)', 'k % 9000 + 1, length(vc)', 'nu, id % 9000']) keys,
+select s.* from unnest(array['k', 'k8', 'te', 'vc', 'ns', 'da', 'skew', 'k, en', 'te, v % 7', 'k8, da, en', 'upper(te)', 'k % 9000 + 1, length(vc)', 'nu, id % 9000', 'id - id']) keys,
 	hjg_same_groups(format('select %s, count(*), count(ns), sum(v), avg(v), sum(k8), avg(k8), min(v), max(da), bool_or(en) from pgr group by %1$s', keys)) s;
 select * from hjg_same_groups('select k, sum(nu), avg(nu), min(nu), max(nu), sum(ns), avg(ns), min(ns), max(ns), count(nu) from pgr group by k');
 select * from hjg_same_groups('select k, sum(ns) filter (where en), count(*) filter (where v > 0), avg(nu) filter (where v < 0), sum(length(te)) from pgr group by k having count(*) filter (where en) > 0');
@@ -82,6 +82,7 @@ reset hjoin_gpu.force;
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
 select * from hjg_same_groups('select id, te, count(*), sum(nu), min(ns) from pgr group by id, te');
+select * from hjg_same_groups('select id - id, count(*), sum(ns), sum(nu), max(da) from pgr group by 1');
 select * from hjg_same_groups('select long, count(*), sum(id) from pgr_long group by long');
 create table pgr_many as select g % 30000 as k, g % 7 as v, repeat('k', 40) || g % 30000 as te from generate_series(1, 90000) g;
 vacuum analyze pgr_many;
