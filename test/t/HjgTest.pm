@@ -199,10 +199,10 @@ sub finish_query
 # Open a session for ask(); each query takes two minutes at most.
 sub open_session
 {
-	my ($node) = @_;
+	my ($node, $database) = @_;
 	my %session = (stdin => '', stdout => '', stderr => '', timeout => IPC::Run::timeout(120));
 
-	$session{handle} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ],
+	$session{handle} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr($database // 'postgres') ],
 		'<', \$session{stdin}, '>', \$session{stdout}, '2>', \$session{stderr}, $session{timeout});
 	return \%session;
 }
