@@ -15,11 +15,20 @@ my $answer = 3000000;
 my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0;
 	SELECT count(*), sum(build.id::bigint * probe.id) FROM build JOIN probe USING (k)};
 my $join_answer;
+# joins below groups and DISTINCT, in files, and with filters that travel
+my $settings = 'SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0; SET hjoin_gpu.bloom_filter = on; SET join_collapse_limit = 1;';
+my @others = map { "SELECT count(*), sum(hashtextextended(q::text, 0)) FROM ($_) q" } (
+	'SELECT probe.k % 1000, count(*), sum(build.id::numeric) FROM build JOIN probe USING (k) GROUP BY 1 HAVING count(*) > 3 OFFSET 0',
+	'SELECT DISTINCT build.id % 5000, probe.k FROM build JOIN probe USING (k) OFFSET 0',
+	'SELECT build.id % 7, count(DISTINCT probe.id) FROM build JOIN probe USING (k) GROUP BY 1 OFFSET 0',
+	'SELECT a.id, b.id, c.id FROM (probe a JOIN build b USING (k)) JOIN (SELECT * FROM build WHERE id % 50 = 7) c ON b.id = c.id OFFSET 0');
+my @other_answers;
 
 my $node = start_node('main');
 make_tables($node);
 $join_answer = $node->safe_psql('postgres',
 	'SET hjoin_gpu.enabled = off; SELECT count(*), sum(build.id::bigint * probe.id) FROM build JOIN probe USING (k)');
+@other_answers = map { $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $_") } @others;
 wait_ready($node, 10);
 is($node->safe_psql('postgres', $join), $join_answer, 'the join is right in the device process');
 
@@ -50,10 +59,16 @@ for my $case (@faults)
 	}
 	wait_ready($node, 10);
 	is($node->safe_psql('postgres', $join), $join_answer, "$fault: the join gives the right answer");
+	my @also = $fault =~ /^die:(build:1|probe:3)|corrupt/ ? 0 .. $#others : ();
+	for my $i (@also)
+	{
+		wait_ready($node, 35);
+		is($node->safe_psql('postgres', "$settings SET work_mem = '" . ($i % 2 ? '64kB' : '64MB') . "'; $others[$i]"), $other_answers[$i], "$fault: and what is above joins, $i");
+	}
 	ok(defined wait_until(sub { is_idle($node) }, 5), "$fault: nothing stays leased");
 	is(log_count($node, qr/server process .* was terminated/), $before, "$fault: no server process died");
-	cmp_ok(stat_value($node, 'device_deaths') + stat_value($node, 'results_rejected'), '>', 0,
-		"$fault: the fault is counted");
+	cmp_ok(stat_value($node, 'device_deaths') + stat_value($node, 'results_rejected'), '>', @also,
+		"$fault: the faults are counted");
 	ok(defined wait_ready($node, 10), "$fault: the service is back");
 }
 
@@ -91,13 +106,13 @@ for my $round (1 .. 12)
 	wait_ready($node, 35);
 	sleep 1.1;    # a life this long resets the pauses
 	my $pid = device_pid($node);
-	my @running = map { start_query($node, $_ % 2 ? $query : $join) } 1 .. 4;
+	my @running = map { start_query($node, $_ % 2 ? $query : $_ == 2 ? $join : "$settings $others[$round % 4]") } 1 .. 4;
 	sleep rand 0.25;
 	kill 'KILL', $killed = $pid if $pid;
 	for my $i (1 .. 4)
 	{
 		my ($out, $err) = finish_query($running[ $i - 1 ]);
-		my $wanted = $i % 2 ? $answer : $join_answer;
+		my $wanted = $i % 2 ? $answer : $i == 2 ? $join_answer : $other_answers[ $round % 4 ];
 		if    ($out eq $wanted)                                                       { $right++ }
 		elsif ($i % 2 && $err =~ /device process (lost|not running)/ && $out eq '') { $lost++ }
 		else                                                                          { $wrong++; diag("$out $err") }
