@@ -194,6 +194,8 @@ select * from hjg_outcome('select count(*) from grp');
 select * from hjg_outcome('select array_agg(n order by c1) from (select c1, count(*) as n from grp group by c1) q');
 reset role;
 alter table grp disable row level security;
+drop owned by grp_user;
+drop role grp_user;
 
 -- Again and again: parameters, cursors, plans that are kept.
 set hjoin_gpu.force = on;
