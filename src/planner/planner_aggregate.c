@@ -21,6 +21,7 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/planner.h"
 #include "optimizer/prep.h"
+#include "utils/memutils.h"
 
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
