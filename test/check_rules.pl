@@ -35,7 +35,8 @@ my %may = (
 	engine => [ 'layout', 'arena', 'model' ],
 	coupled => [ 'engine', 'model', 'layout', 'kernels' ],
 	kernels => ['layout'],
-	device => [ 'coupled', 'engine', 'arena', 'model', 'layout', 'service' ],
+	'kernels/lab' => [ 'kernels', 'layout', 'lab' ],
+	device => [ 'coupled', 'engine', 'arena', 'model', 'layout' ],
 	lab => [ 'device', 'coupled', 'engine', 'arena', 'model', 'layout', 'kernels' ],
 	service => [ 'arena', 'base', 'layout', 'engine' ],
 	vector => [],
@@ -47,9 +48,10 @@ my %may = (
 my @pure = qw(layout model arena vector engine coupled device lab);
 
 my @sources = sort(glob('src/*.c src/*/*.c src/*.h src/*/*.h'));
+my @kernels = sort(glob('kernels/*.cu kernels/*.cl kernels/*.h kernels/lab/*.cu kernels/lab/*.h'));
 my @tests_c = sort(glob('test/*/*.c test/*/*.h'));
 my %includes;
-foreach my $file (@sources)
+foreach my $file (@sources, @kernels)
 {
 	my $text = slurp($file);
 	my @inc;
@@ -70,9 +72,9 @@ ok(!@bad, 'every header is called hjg_*.h', @bad);
 ok(!@bad, "src/base/hjg_compat.h alone asks for the server's version", @bad);
 
 @bad = ();
-foreach my $file (@sources)
+foreach my $file (@sources, @kernels)
 {
-	next unless $file =~ m{^src/([a-z]+)/};
+	next unless $file =~ m{^(?:src/)?([a-z/]+)/\w+\.} and $file !~ m{^src/\w+\.};
 	my $room = $1;
 	if (!exists $may{$room}) { push @bad, "$file: room $room is not known"; next; }
 	foreach my $inc (@{ $includes{$file} })
@@ -84,6 +86,17 @@ foreach my $file (@sources)
 	}
 }
 ok(!@bad, 'rooms include only the rooms that they may', @bad);
+
+# a header that is its room's own says so
+my %own = map { $_ => 1 } grep { slurp("src/$_") =~ /no\s+(?:\*\s+)?other\s+(?:\*\s+)?room\s+(?:\*\s+)?includes/i } map { m{^src/(.*\.h)$} } @sources;
+@bad = ();
+foreach my $file (@sources)
+{
+	my ($room) = $file =~ m{^src/(?:([a-z]+)/)?};
+	push @bad, map { "$file:$_->[0]: $_->[2]" } grep { $own{ $_->[2] } and $_->[2] !~ m{^\Q@{[ $room // '' ]}\E/} } @{ $includes{$file} };
+}
+push @bad, 'no such header found' unless %own;
+ok(!@bad, 'no room includes a header that another one keeps to itself', @bad);
 
 # --- names: each means one thing -------------------------------------------------
 # types, functions visible to other files, and constants of headers, by the files that define them
@@ -223,6 +236,16 @@ foreach my $room (@pure)
 	}
 	ok(!@bad, "room $room does not know postgres.h, and its headers stand alone", @bad);
 }
+
+@bad = ();
+foreach my $file (@kernels)
+{
+	my $out = `$cc -Isrc -I. -Ikernels -MM -MG -x c++ '$file' 2>&1`;
+	push @bad, "$file: $1" if $out =~ m{((?:\S*/)?(?:postgres|c|fmgr|postgres_ext)\.h)\b};
+	push @bad, "$file: $out" if $?;
+}
+push @bad, 'no kernel found' unless @kernels;
+ok(!@bad, 'kernels do not know postgres.h', @bad);
 
 # --- order of includes -----------------------------------------------------------
 @bad = ();

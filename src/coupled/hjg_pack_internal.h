@@ -1,6 +1,6 @@
 /*
  * hjg_pack_internal.h
- *	  Declarations that the files of packing share: the schemes on the values of one block.
+ *	  Declarations that the files of packing share (no other room includes it): the schemes on the values of one block.
  *
  * While a block is packed, its values are 64-bit words modulo the column's width.
  */

@@ -1,7 +1,7 @@
 /*
  * hjg_engine_internal.h
- *	  Declarations that the files of the cpu engine share.  Only engine_*.c includes it, and tests of
- *	  internal functions.
+ *	  Declarations that the files of the cpu engine share, with the coupled engine, which manages memory,
+ *	  runs and statistics in the same way, and with the laboratory.
  *
  * Terms (tuple and bucket: hjg_tuple.h, hjg_table.h)
  *	  slot		one concurrent worker of a task; scratch memory is kept per slot. A task

@@ -1,6 +1,6 @@
 /*
  * hjg_run_private.h
- *	  Declarations that the files of a run share. Internal to the room "node".
+ *	  Declarations that the files of a run share; no other room includes it.
  *
  *		node_run.c		a build pass from its first key to its end, and its job
  *		node_batch.c	probe batches and their rounds

@@ -1,6 +1,6 @@
 /*
  * hjg_service_private.h
- *	  Declarations that the files of the room "service" share.
+ *	  Declarations that the files of the room "service" share; no other room includes it.
  */
 #ifndef HJG_SERVICE_PRIVATE_H
 #define HJG_SERVICE_PRIVATE_H
