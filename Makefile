@@ -159,8 +159,8 @@ print-%:
 
 # ---- engine tests: check-engine, check-engine-tsan, check-engine-valgrind ----
 engine_srcs = $(wildcard src/engine/*.c src/coupled/*.c src/model/*.c) $(filter-out %_pg.c,$(wildcard src/arena/*.c))
-engine_test_srcs = $(engine_srcs) src/lab/lab_host_stage.c $(wildcard test/engine/*.c)
-engine_test_hdrs = $(wildcard src/layout/*.h src/arena/*.h src/engine/*.h src/coupled/*.h src/model/*.h src/lab/hjg_stage.h kernels/hjg_* test/engine/*.h)
+engine_test_srcs = $(engine_srcs) src/lab/lab_host_stage.c src/lab/lab_coupled_text.c $(wildcard test/engine/*.c)
+engine_test_hdrs = $(wildcard src/layout/*.h src/arena/*.h src/engine/*.h src/coupled/*.h src/model/*.h src/lab/hjg_stage.h src/lab/hjg_lab_plan.h kernels/hjg_* test/engine/*.h)
 ENGINE_TEST_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -Isrc -I. -Itest/engine
 
 build/test_engine: $(engine_test_srcs) $(engine_test_hdrs)

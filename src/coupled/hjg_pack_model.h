@@ -63,7 +63,4 @@ extern HjgPackPlan hjg_pack_choose(const HjgPackStats *stats, const HjgPackCosts
 /* True if the plan changes nothing. */
 extern bool hjg_pack_plan_is_empty(const HjgPackPlan *plan);
 
-/* Write a plan in the papers' notation "RLE,[[Delta,NS],NS]"; returns text. */
-extern const char *hjg_pack_plan_text(const HjgPackPlan *plan, char *text, size_t room);
-
 #endif							/* HJG_PACK_MODEL_H */

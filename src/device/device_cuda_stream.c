@@ -228,16 +228,6 @@ hjg_cuda_copy_out(HjgCudaStream *stream, void *to, HjgCudaPtr from, size_t bytes
 }
 
 HjgStatus
-hjg_cuda_copy_within(HjgCudaStream *stream, HjgCudaPtr to, HjgCudaPtr from, size_t bytes)
-{
-	if (bytes == 0)
-		return HJG_OK;
-	stream->busy = true;
-	TRY(stream, copy_within(to, from, bytes, stream->handle));
-	return HJG_OK;
-}
-
-HjgStatus
 hjg_cuda_zero(HjgCudaStream *stream, HjgCudaPtr ptr, size_t bytes)
 {
 	if (bytes == 0)
@@ -269,37 +259,6 @@ hjg_cuda_follow(HjgCudaStream *stream, HjgCudaStream *other)
 	stream->busy = true;
 	TRY(stream, event_record(other->done, other->handle));
 	TRY(stream, stream_wait(stream->handle, other->done, 0));
-	return HJG_OK;
-}
-
-HjgStatus
-hjg_cuda_note_open(HjgCudaStream *stream, HjgCudaEvent *event)
-{
-	TRY(stream, event_create(event, HJG_CUDA_EVENT_NO_TIMING));
-	return HJG_OK;
-}
-
-void
-hjg_cuda_note_close(HjgCudaStream *stream, HjgCudaEvent *event)
-{
-	if (*event != NULL)
-		(void) hjg_cuda_check(stream, hjg_cuda.event_destroy(*event), "event");
-	*event = NULL;
-}
-
-HjgStatus
-hjg_cuda_note(HjgCudaStream *stream, HjgCudaEvent event)
-{
-	stream->busy = true;
-	TRY(stream, event_record(event, stream->handle));
-	return HJG_OK;
-}
-
-HjgStatus
-hjg_cuda_follow_note(HjgCudaStream *stream, HjgCudaEvent event)
-{
-	stream->busy = true;
-	TRY(stream, stream_wait(stream->handle, event, 0));
 	return HJG_OK;
 }
 

@@ -76,8 +76,6 @@ typedef struct HjgCudaEventObject *HjgCudaEvent;
 /* F(name here, name in libcuda, arguments): one line a function. */
 #define HJG_CUDA_FUNCTIONS(F) \
 	F(init, "cuInit", (unsigned flags)) \
-	F(driver_version, "cuDriverGetVersion", (int *version)) \
-	F(error_name, "cuGetErrorName", (HjgCudaResult result, const char **text)) \
 	F(error_text, "cuGetErrorString", (HjgCudaResult result, const char **text)) \
 	F(device_count, "cuDeviceGetCount", (int *count)) \
 	F(device_get, "cuDeviceGet", (HjgCudaNumber *device, int number)) \
@@ -323,22 +321,12 @@ extern HjgStatus hjg_cuda_occupancy(HjgCudaStream *stream, HjgCudaKernel *kernel
 
 extern HjgStatus hjg_cuda_copy_in(HjgCudaStream *stream, HjgCudaPtr to, const void *from, size_t bytes);
 extern HjgStatus hjg_cuda_copy_out(HjgCudaStream *stream, void *to, HjgCudaPtr from, size_t bytes);
-extern HjgStatus hjg_cuda_copy_within(HjgCudaStream *stream, HjgCudaPtr to, HjgCudaPtr from, size_t bytes);
 extern HjgStatus hjg_cuda_zero(HjgCudaStream *stream, HjgCudaPtr ptr, size_t bytes);
 
 /* Attribute the device's time for work queued from here on to the phase. */
 extern HjgStatus hjg_cuda_mark(HjgCudaStream *stream, HjgCudaPhase phase);
 /* Let later work on stream wait for work queued so far on other. */
 extern HjgStatus hjg_cuda_follow(HjgCudaStream *stream, HjgCudaStream *other);
-/*
- * Do the same in two steps: note the work queued so far with an event, and wait for the event later.  The
- * caller owns the event, and opens and closes it here.
- */
-extern HjgStatus hjg_cuda_note_open(HjgCudaStream *stream, HjgCudaEvent *event);
-extern void hjg_cuda_note_close(HjgCudaStream *stream, HjgCudaEvent *event);
-extern HjgStatus hjg_cuda_note(HjgCudaStream *stream, HjgCudaEvent event);
-/* Let later work wait for a noted event; an event that was never noted is not waited for. */
-extern HjgStatus hjg_cuda_follow_note(HjgCudaStream *stream, HjgCudaEvent event);
 /* Launch as many blocks as fit the device at a time, but at most most; one argument. */
 extern HjgStatus hjg_cuda_launch_filling(HjgCudaStream *stream, HjgCudaKernel *kernel, unsigned block_threads,
 										 unsigned shared_bytes, hjg_u64 most, void *args);

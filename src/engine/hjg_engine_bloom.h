@@ -27,8 +27,7 @@ typedef struct HjgBloom
 	int			key_width;		/* 4, 8 or 16 */
 } HjgBloom;
 
-/* Most rows of one call, and entries of rows[] that it may write behind the last. */
-#define HJG_BLOOM_MAX_ROWS 65535
+/* Entries of rows[] that a call may write behind the last. */
 #define HJG_BLOOM_ROWS_PAD 8
 
 /* Compute the bytes of a filter for nkeys keys; adding more lets more rows pass. */
@@ -46,7 +45,7 @@ extern void hjg_bloom_add_shared(HjgBloom *bloom, const void *keys, hjg_u32 nkey
 
 /*
  * Write the numbers of the rows of keys[nrows * key_width] that may have been added into rows[nrows +
- * HJG_BLOOM_ROWS_PAD], ascending; returns how many.  nrows <= HJG_BLOOM_MAX_ROWS.
+ * HJG_BLOOM_ROWS_PAD], ascending; returns how many.  nrows <= 65535.
  */
 extern hjg_u32 hjg_bloom_test(const HjgBloom *bloom, const void *keys, hjg_u32 nrows, hjg_u16 *rows);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lab/hjg_coupled_bench.h"
+#include "lab/hjg_lab_plan.h"
 
 const char *const hjg_bench_step_names[HJG_STEP_COUNT] = {
 	"hash", "number", "n2", "n3", "b2", "b3", "b4", "p2", "p3", "p4"
@@ -77,7 +78,7 @@ pack_keys(const HjgPackPlan *wanted, const hjg_u32 *keys, hjg_u32 nrows, void *p
 	if (hjg_pack_collect(&env, HJG_BENCH_KEY_WIDTH, keys, nrows, 0, &stats) != HJG_OK)
 		return false;
 	plan = wanted != NULL ? *wanted : hjg_pack_choose(&stats, NULL, 1, 1);
-	hjg_pack_plan_text(&plan, text, room);
+	hjg_lab_plan_text(&plan, text, room);
 	*segment = (HjgSegment) {.keys = packed, .nrows = nrows};
 	return hjg_pack(&env, HJG_BENCH_KEY_WIDTH, &plan, keys, nrows, packed, &segment->packed_bytes) == HJG_OK;
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "lab/hjg_coupled_bench.h"
+#include "lab/hjg_lab_plan.h"
 
 #define NROWS (4u << 20)
 #define RUN_ROWS 40
@@ -62,7 +63,7 @@ run_plan(const HjgEnv *env, const Column *column, const char *label, const HjgPa
 	if (hjg_pack(env, 4, plan, column->keys, NROWS, column->packed, &bytes) != HJG_OK ||
 		hjg_packed_open(column->packed, bytes, &header) != HJG_OK)
 		return false;
-	printf("%-16s %-24s %8.2f %% %12.2f", label, hjg_pack_plan_text(plan, text, sizeof(text)), 25.0 * (double) bytes / NROWS,
+	printf("%-16s %-24s %8.2f %% %12.2f", label, hjg_lab_plan_text(plan, text, sizeof(text)), 25.0 * (double) bytes / NROWS,
 		   unpack_ns(column, header, false, nreps));
 	if (plan->runs)
 		printf(" %12.3f", unpack_ns(column, header, true, nreps));

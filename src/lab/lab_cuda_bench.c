@@ -25,6 +25,7 @@
 #include "lab/hjg_cuda_bench.h"
 #include "lab/hjg_cuda_paper.h"
 #include "lab/hjg_lab.h"
+#include "lab/hjg_lab_stream.h"
 
 #define COPY_BYTES ((size_t) 1 << 30)
 #define BEST "best"			/* the strategy that would be chosen first */
@@ -176,7 +177,7 @@ measure_copy(HjgBench *bench)
 	{
 		status = hjg_bench_start_clock(bench);
 		if (status == HJG_OK)
-			status = hjg_cuda_copy_within(&bench->stream, b, a, COPY_BYTES);
+			status = hjg_lab_copy_within(&bench->stream, b, a, COPY_BYTES);
 		if (status == HJG_OK)
 			status = hjg_bench_stop_clock(bench, &ms[i]);
 	}

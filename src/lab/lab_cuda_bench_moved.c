@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lab/hjg_cuda_bench.h"
+#include "lab/hjg_lab_stream.h"
 
 #define ALIGN 256
 
@@ -63,7 +64,7 @@ put_column(HjgCudaStream *stream, const HjgBenchMoved *moved, HjgCudaPtr to, Hjg
 {
 	if (moved->moving == HJG_LAB_BY_COPY)
 		return hjg_cuda_copy_out(stream, (char *) moved->host + (to - moved->block), from, bytes);
-	return hjg_cuda_copy_within(stream, to, from, bytes);
+	return hjg_lab_copy_within(stream, to, from, bytes);
 }
 
 HjgStatus

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lab/hjg_cuda_paper.h"
+#include "lab/hjg_lab_stream.h"
 
 #define IMAGE "cuda_chains"
 #define CHAIN_THREADS 512
@@ -107,7 +108,7 @@ lay_pages(HjgCudaStream *stream, const HjgCudaSide *side, const Chains *chains, 
 	};
 	HjgStatus	status;
 
-	status = hjg_cuda_copy_within(stream, parted->sizes, chains->sizes, sizeof(hjg_u32) << parted->bits);
+	status = hjg_lab_copy_within(stream, parted->sizes, chains->sizes, sizeof(hjg_u32) << parted->bits);
 	if (status == HJG_OK)
 		status = hjg_lab_parted_place(stream, parted, units);
 	if (status == HJG_OK)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "device/hjg_cuda_join.h"
+#include "lab/hjg_lab_stream.h"
 
 #define IMAGE "cuda_csr"
 #define ROWS_A_BLOCK (4 * HJG_CUDA_BLOCK)
@@ -93,9 +94,9 @@ copy_build(HjgCudaStream *stream, const HjgCudaSide *build, HjgCudaCsr *csr)
 	if (status == HJG_OK)
 		status = hjg_cuda_alloc(stream, nrows * sizeof(hjg_u32), &csr->rows);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_within(stream, csr->keys, build->keys, nrows * (size_t) csr->width);
+		status = hjg_lab_copy_within(stream, csr->keys, build->keys, nrows * (size_t) csr->width);
 	if (status == HJG_OK)
-		status = build->rows != 0 ? hjg_cuda_copy_within(stream, csr->rows, build->rows, nrows * sizeof(hjg_u32)) :
+		status = build->rows != 0 ? hjg_lab_copy_within(stream, csr->rows, build->rows, nrows * sizeof(hjg_u32)) :
 			hjg_cuda_number_rows(stream, csr->rows, nrows, 0);
 	if (status == HJG_OK)
 		status = hjg_cuda_launch(stream, &mix_keys[hjg_cuda_width_ix(csr->width)], hjg_cuda_blocks(nrows, HJG_CUDA_BLOCK),
@@ -161,7 +162,7 @@ count_pairs(HjgCudaStream *stream, CsrTable *table, const HjgCudaSide *probe, co
 	if (status == HJG_OK)
 		status = hjg_cuda_scan(stream, offsets, n + 1, window->sums);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_within(stream, output->counters, total, sizeof(hjg_u64));
+		status = hjg_lab_copy_within(stream, output->counters, total, sizeof(hjg_u64));
 	if (status == HJG_OK)
 		status = hjg_cuda_copy_out(stream, &table->npairs, total, sizeof(hjg_u64));
 	return status == HJG_OK ? hjg_cuda_wait(stream) : status;

@@ -14,6 +14,7 @@
 
 #include "lab/hjg_cuda_host.h"
 #include "lab/hjg_cuda_paper.h"
+#include "lab/hjg_lab_stream.h"
 
 #define LEAST_ROWS 4			/* keys of a piece start at multiples of 16 bytes */
 
@@ -55,7 +56,7 @@ hjg_lab_flow_open(HjgCudaFlow *flow, HjgCudaStreams *streams, int key_width, boo
 	status = hjg_cuda_alloc(stream, 2 * sizeof(hjg_u64), &flow->counters);
 	for (int i = 0; i < HJG_CUDA_FLOW_INS && status == HJG_OK; i++)
 	{
-		status = hjg_cuda_note_open(&streams->in, &flow->arrived[i]);
+		status = hjg_lab_note_open(&streams->in, &flow->arrived[i]);
 		if (status == HJG_OK)
 			status = hjg_cuda_alloc(stream, chunk_rows * (size_t) key_width, &flow->chunks[i].keys);
 		if (status == HJG_OK && with_rows)
@@ -77,7 +78,7 @@ hjg_lab_flow_close(HjgCudaFlow *flow)
 	(void) hjg_cuda_streams_wait(flow->streams);
 	for (int i = 0; i < HJG_CUDA_FLOW_INS; i++)
 	{
-		hjg_cuda_note_close(&flow->streams->in, &flow->arrived[i]);
+		hjg_lab_note_close(&flow->streams->in, &flow->arrived[i]);
 		hjg_cuda_free(stream, flow->chunks[i].keys);
 		hjg_cuda_free(stream, flow->chunks[i].rows);
 	}
@@ -105,7 +106,7 @@ load_ahead(HjgCudaFlow *flow)
 			flow->no_more = true;
 		else
 		{
-			status = hjg_cuda_note(&flow->streams->in, flow->arrived[next]);
+			status = hjg_lab_note(&flow->streams->in, flow->arrived[next]);
 			flow->nloaded++;
 		}
 	}
@@ -212,7 +213,7 @@ static HjgStatus
 take_chunk(HjgCudaFlow *flow, int i)
 {
 	HjgCudaChunk chunk = flow->chunks[i];
-	HjgStatus	status = hjg_cuda_follow_note(&flow->streams->work, flow->arrived[i]);
+	HjgStatus	status = hjg_lab_follow_note(&flow->streams->work, flow->arrived[i]);
 
 	if (status == HJG_OK && flow->source->prepare != NULL)
 		status = flow->source->prepare(flow->source->arg, &chunk);

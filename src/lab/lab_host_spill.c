@@ -27,6 +27,7 @@
 #include <stdlib.h>
 
 #include "lab/hjg_cuda_spill.h"
+#include "lab/hjg_lab_stream.h"
 
 /*
  * Chunks of the probe side are as large as the join says, since each of their joins reads a whole set.
@@ -142,7 +143,7 @@ collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 	bool		good = true;
 
 	for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK; i++)
-		status = hjg_cuda_follow_note(&spill->streams->in, spill->split.left[i]);
+		status = hjg_lab_follow_note(&spill->streams->in, spill->split.left[i]);
 	for (int i = 0; i < pieces->n; i++)
 	{
 		const HjgCudaPiece *piece = &pieces->pieces[i];

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lab/hjg_cuda_spill.h"
+#include "lab/hjg_lab_stream.h"
 
 #define MARGIN 1024				/* divisor of the part of a set that is left free for differences from the
 								 * first chunk */
@@ -71,10 +72,10 @@ hjg_lab_spill_keep(HjgCudaSpilling *spill, hjg_u64 at, hjg_u64 nstay)
 	const size_t width = (size_t) spill->spec->join.key_width;
 	const HjgCudaSide *from = &spill->split.rows[spill->split.turn];
 	const HjgCudaSide *store = &spill->passes.builds[0];
-	HjgStatus	status = hjg_cuda_copy_within(&spill->streams->work, store->keys + at * width, from->keys, nstay * width);
+	HjgStatus	status = hjg_lab_copy_within(&spill->streams->work, store->keys + at * width, from->keys, nstay * width);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_within(&spill->streams->work, store->rows + at * sizeof(hjg_u32), from->rows, nstay * sizeof(hjg_u32));
+		status = hjg_lab_copy_within(&spill->streams->work, store->rows + at * sizeof(hjg_u32), from->rows, nstay * sizeof(hjg_u32));
 	return status;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lab/hjg_cuda_host.h"
+#include "lab/hjg_lab_stream.h"
 
 _Static_assert(sizeof(((HjgCudaResultHeader *) NULL)->counts) == sizeof(hjg_u32) << HJG_K_SPLIT_BITS, "counts of all partitions");
 
@@ -48,7 +49,7 @@ hjg_lab_split_open(HjgCudaSplit *split, HjgCudaStreams *streams, int key_width, 
 	status = hjg_cuda_alloc(&streams->work, 2 * counts_bytes(bits), &split->counts);
 	for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK; i++)
 	{
-		status = hjg_cuda_note_open(&streams->out[i], &split->left[i]);
+		status = hjg_lab_note_open(&streams->out[i], &split->left[i]);
 		if (status == HJG_OK)
 			status = hjg_cuda_alloc(&streams->work, chunk_rows * (size_t) key_width, &split->rows[i].keys);
 		if (status == HJG_OK)
@@ -64,7 +65,7 @@ hjg_lab_split_close(HjgCudaSplit *split)
 		return;
 	for (int i = 0; i < HJG_CUDA_OUTS; i++)
 	{
-		hjg_cuda_note_close(&split->streams->out[i], &split->left[i]);
+		hjg_lab_note_close(&split->streams->out[i], &split->left[i]);
 		hjg_cuda_free(&split->streams->work, split->rows[i].keys);
 		hjg_cuda_free(&split->streams->work, split->rows[i].rows);
 	}
@@ -124,7 +125,7 @@ hjg_lab_split_rows(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_r
 				args.base[p] = at;
 				at += (hjg_u32) counts[p];
 			}
-	status = hjg_cuda_follow_note(stream, split->left[split->turn]);
+	status = hjg_lab_follow_note(stream, split->left[split->turn]);
 	if (status == HJG_OK)
 		status = hjg_cuda_zero(stream, args.cursors, counts_bytes(split->bits));
 	if (status == HJG_OK)
@@ -147,6 +148,6 @@ hjg_lab_split_send(HjgCudaSplit *split, hjg_u64 from, hjg_u64 nrows, void *keys,
 	if (status == HJG_OK)
 		status = hjg_cuda_copy_out(stream, rows, side->rows + from * sizeof(hjg_u32), nrows * sizeof(hjg_u32));
 	if (status == HJG_OK)
-		status = hjg_cuda_note(stream, split->left[split->turn]);
+		status = hjg_lab_note(stream, split->left[split->turn]);
 	return status;
 }

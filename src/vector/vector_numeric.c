@@ -170,9 +170,6 @@ hjg_vector_numeric_decode(const void *numeric, int64_t *value, int *scale)
 
 /* ---------- vectors ---------- */
 
-/* Most digits of values that are read by the fast path. */
-#define SHORT_DIGITS 4
-
 /*
  * Factors for the last digit, and for the integer, by the number of the integer's places after the last digit; negative if
  * the digit has places after those of the integer.

@@ -167,20 +167,6 @@ cuInit(unsigned flags)
 }
 
 int
-cuDriverGetVersion(int *version)
-{
-	*version = 13000;
-	return HJG_CUDA_SUCCESS;
-}
-
-int
-cuGetErrorName(int code, const char **text)
-{
-	*text = "CUDA_ERROR_OF_THE_STUB";
-	return HJG_CUDA_SUCCESS;
-}
-
-int
 cuGetErrorString(int code, const char **text)
 {
 	*text = code == HJG_CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" :

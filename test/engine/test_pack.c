@@ -7,6 +7,7 @@
 
 #include "coupled/hjg_pack.h"
 #include "hjg_test_engine.h"
+#include "lab/hjg_lab_plan.h"
 #include "layout/hjg_checksum.h"
 
 static const int widths[] = {4, 8, 16};
@@ -213,7 +214,7 @@ try_shape(int width, Shape shape)
 			wrong = round_trip(&b, plans, &refused);
 			nrefused += refused;
 			if (wrong)
-				printf("# %u rows, plan %s\n", sizes[s], hjg_pack_plan_text(&plans[0], text, sizeof(text)));
+				printf("# %u rows, plan %s\n", sizes[s], hjg_lab_plan_text(&plans[0], text, sizeof(text)));
 		}
 		batch_destroy(&b);
 	}
@@ -391,7 +392,7 @@ planned(int width, Shape shape)
 	if (!wrong && (priced_bytes > 1.1 * (double) chosen_bytes + 1024 || priced_bytes < 0.9 * (double) chosen_bytes - 1024))
 		wrong = "another size than predicted";
 	claim(wrong == NULL, "%d-byte keys, %s: the planner's %s takes %.2f bytes a row (predicted %.2f)%s%s", width, shape_names[shape],
-		  hjg_pack_plan_text(&chosen[0], text, sizeof(text)), (double) chosen_bytes / nrows, priced_bytes / nrows, wrong ? ": " : "",
+		  hjg_lab_plan_text(&chosen[0], text, sizeof(text)), (double) chosen_bytes / nrows, priced_bytes / nrows, wrong ? ": " : "",
 		  wrong ? wrong : "");
 	batch_destroy(&b);
 }
@@ -480,7 +481,7 @@ names(void)
 	bool		good = true;
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		good = good && strcmp(hjg_pack_plan_text(&known[i].plan, text, sizeof(text)), known[i].text) == 0;
+		good = good && strcmp(hjg_lab_plan_text(&known[i].plan, text, sizeof(text)), known[i].text) == 0;
 	claim(good, "plans are called as in the papers");
 }
 
