@@ -23,7 +23,7 @@ PROGRAM_DEVICE = hjoin_gpu_device
 REGRESS = setup join_inner join_outer join_semi_anti keys_collide keys_exact keys_hashed keys_varlena keys_cross_type null_keys \
 	join_chain residual_quals payload_toast whole_row subqueries_ctes setops_views_rls partitioned placeholder_vars \
 	rescan_lateral cursors_limit cursors_suspended prepared_generic plpgsql_exceptions mutating_cte foreign_tables \
-	dense_keys partition_spill memory_bounds many_nodes join_decisive parallel direct_scan direct_quals bloom_filter travelling_filters aggregate \
+	dense_keys partition_spill memory_bounds many_nodes join_first_match parallel direct_scan direct_quals bloom_filter travelling_filters aggregate \
 	grouping distinct \
 	parallel_grouping numeric index_joins estimates scan_prices declined explain_formats \
 	gucs views verify

@@ -49,7 +49,7 @@ typedef struct HjgProbeFilter
 
 extern void hjg_probe_filter_forget(HjgProbeFilter *filter);
 /* Make the filter of a complete build pass, if the plan asks for one. */
-extern void hjg_probe_filter_load(HjgProbeFilter *filter, const HjgRun *run);
+extern void hjg_probe_filter_make(HjgProbeFilter *filter, const HjgRun *run);
 /* Make the filter of a shared build side; use one that was made; add the run's keys; start testing. */
 extern void hjg_probe_filter_share(HjgProbeFilter *filter, void *memory, size_t bytes);
 extern void hjg_probe_filter_attach(HjgProbeFilter *filter, void *memory, size_t bytes);
@@ -192,7 +192,7 @@ struct HjgBuildShare
 	/* Make or find the shared partitions for build rows of so many bytes, and route rows to them. */
 	void		(*route) (HjgBuildShare *share, HjgPartitions *partitions, double row_bytes);
 	/* Note that all rows of the pass are in the partitions. */
-	void		(*unload) (HjgBuildShare *share);
+	void		(*spilled) (HjgBuildShare *share);
 	/* Note that this participant has written all of its probe rows. */
 	void		(*routed) (HjgBuildShare *share, HjgPartitions *partitions);
 	/* Put a partition that no other process has taken into the list; false when there is none. */

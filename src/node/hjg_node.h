@@ -114,7 +114,7 @@ extern const HjgVectorSource *hjg_chain_create(HjgJoinState *below, int nplan_co
 extern Size hjg_parallel_estimate(const ParallelContext *pcxt);
 /* The node must have been reset before the next two. */
 extern void hjg_parallel_init_leader(HjgJoinState *state, ParallelContext *pcxt, void *coordinate);
-extern void hjg_parallel_reinit(HjgJoinState *state, ParallelContext *pcxt, void *coordinate);
+extern void hjg_parallel_reinit(HjgJoinState *state, void *coordinate);
 extern void hjg_parallel_init_worker(HjgJoinState *state, void *coordinate);
 /* Read and share the build side; ends with a pass to probe, partitions, or nothing to do. */
 extern HjgFirstPass hjg_parallel_build(HjgJoinState *state);

@@ -169,7 +169,7 @@ extern void hjg_share_free(HjgParallel *parallel, HjgMember *member);
 extern void hjg_share_open_build(HjgBuildShare *share, HjgBuild *build);
 extern void hjg_share_next_range(HjgBuildShare *share, HjgKeySegment *segment, size_t *bytes);
 extern bool hjg_share_is_full(HjgBuildShare *share, size_t build_bytes);
-extern void hjg_share_unload(HjgBuildShare *share);
+extern void hjg_share_spilled(HjgBuildShare *share);
 /* Publish the memory that this participant has filled. */
 extern void hjg_share_publish(HjgParallel *parallel, const HjgBuild *build);
 /* Count the rows, make the bits of build rows and an empty filter of keys, after all participants have published. */

@@ -77,7 +77,7 @@ hjg_probe_filter_add_run(HjgProbeFilter *filter, const HjgRun *run)
 }
 
 void
-hjg_probe_filter_load(HjgProbeFilter *filter, const HjgRun *run)
+hjg_probe_filter_make(HjgProbeFilter *filter, const HjgRun *run)
 {
 	size_t		bytes = hjg_bloom_bytes(run->build.nrows);
 

@@ -383,7 +383,7 @@ reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 	if (state->parallel == NULL)
 		return;
 	reset_execution(state);
-	hjg_parallel_reinit(state, pcxt, coordinate);
+	hjg_parallel_reinit(state, coordinate);
 }
 
 static void

@@ -157,7 +157,7 @@ static const HjgBuildShare share_methods = {
 	.make_table = hjg_share_table,
 	.claim_unmatched = claim_unmatched,
 	.route = hjg_share_route,
-	.unload = hjg_share_unload,
+	.spilled = hjg_share_spilled,
 	.routed = hjg_share_routed,
 	.claim_partition = hjg_share_claim_partition,
 };
@@ -251,7 +251,7 @@ collect_reports(HjgJoinState *state)
 
 /* Reset in the leader; all workers of the last execution have ended. */
 void
-hjg_parallel_reinit(HjgJoinState *state, ParallelContext *pcxt, void *coordinate)
+hjg_parallel_reinit(HjgJoinState *state, void *coordinate)
 {
 	HjgParallel *parallel = state->parallel;
 	HjgParallelShared *shared = coordinate;
@@ -367,7 +367,7 @@ hjg_parallel_build(HjgJoinState *state)
 
 /* Is the build pass this process's own? Passes of partitions are. */
 static bool
-is_own_load(const HjgJoinState *state)
+is_own_pass(const HjgJoinState *state)
 {
 	return state->parallel == NULL || state->build.run->share == NULL;
 }
@@ -421,7 +421,7 @@ hjg_parallel_has_unmatched(HjgJoinState *state)
 {
 	HjgParallel *parallel = state->parallel;
 
-	if (is_own_load(state))
+	if (is_own_pass(state))
 		return true;
 	parallel->attached = false;
 	if (!BarrierArriveAndDetach(&parallel->shared->barrier))

@@ -133,7 +133,7 @@ move_pass(HjgPartitions *partitions)
 	run->reported = true;
 	hjg_build_close(build);
 	if (share != NULL)
-		share->unload(share);
+		share->spilled(share);
 }
 
 void

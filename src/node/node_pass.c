@@ -39,7 +39,7 @@ finish_pass(HjgPartitions *partitions)
 
 	hjg_build_finish(build);
 	if (partitions->context == NULL)
-		hjg_probe_filter_load(partitions->filter, build->run);
+		hjg_probe_filter_make(partitions->filter, build->run);
 	note_peak(build, build->execution->report->filter_bytes);
 }
 

@@ -77,7 +77,7 @@ start_job(HjgRun *run)
 	run->payload = spec.payload;
 	run->execution->report->device = hjg_job_device(run->job);
 	move_build_keys(run);
-	if (run->build_complete && hjg_run_job_usable(run))
+	if (hjg_run_job_usable(run))
 		submit_build(run);
 }
 

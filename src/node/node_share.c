@@ -394,7 +394,7 @@ hjg_share_route(HjgBuildShare *share, HjgPartitions *partitions, double row_byte
 }
 
 void
-hjg_share_unload(HjgBuildShare *share)
+hjg_share_spilled(HjgBuildShare *share)
 {
 	HjgParallel *parallel = hjg_parallel_of(share);
 	HjgMember	   *member = &parallel->shared->members[parallel->me];
