@@ -11,6 +11,9 @@
 
 #include "base/hjg_base.h"
 
+/* Initial values are the defaults of the settings. */
+#define VARIABLE(name) &name, name
+
 bool		hjg_aggregate = true;
 int			hjg_arena_size_mb = -1;
 int			hjg_backend_share = 50;
@@ -116,14 +119,14 @@ define_cost(const char *name, const char *what, double *variable)
 {
 	DefineCustomRealVariable(name, what,
 							 "In units of seq_page_cost; -1 uses the value calibrated on this machine.",
-							 variable, -1.0, -1.0, 1.0e10, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+							 variable, *variable, -1.0, 1.0e10, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 }
 
 /* Define a share of resources that all sessions have in common; only superusers set it. */
 static void
-define_share(const char *name, const char *what, const char *more, int *variable, int boot, int least)
+define_share(const char *name, const char *what, const char *more, int *variable, int least)
 {
-	DefineCustomIntVariable(name, what, more, variable, boot, least, 100, PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable(name, what, more, variable, *variable, least, 100, PGC_SUSET, 0, NULL, NULL, NULL);
 }
 
 void
@@ -132,41 +135,41 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 	default_arena_mb = arena_mb;
 
 	DefineCustomBoolVariable("hjoin_gpu.aggregate",
-							 "Groups rows and computes aggregates in GpuAggregate nodes.",
-							 NULL, &hjg_aggregate, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+							 "Enables the planner's use of GpuAggregate plans.",
+							 NULL, VARIABLE(hjg_aggregate), PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	if (preloaded)
 		DefineCustomIntVariable("hjoin_gpu.arena_size",
 								"Sets the size of the memory shared with the device process.",
 								"Memory is taken as joins need it and given back when idle. -1 chooses the smaller of "
 								"4 GB and a quarter of the memory of the machine or of the control group.",
-								&hjg_arena_size_mb, -1, -1, INT_MAX / 2,
+								VARIABLE(hjg_arena_size_mb), -1, INT_MAX / 2,
 								PGC_POSTMASTER, GUC_UNIT_MB, check_arena_size, NULL, NULL);
 
 	define_share("hjoin_gpu.backend_share", "Sets the percentage of job slots and shared memory that the joins of one backend may hold.",
-				 NULL, &hjg_backend_share, 50, 1);
+				 NULL, &hjg_backend_share, 1);
 
 	DefineCustomEnumVariable("hjoin_gpu.bloom_filter",
-							 "Sets whether a Bloom filter of the build keys drops probe rows without a match.",
-							 "auto uses a filter where it is expected to save time, and stops where it does not; on "
+							 "Sets whether joins test probe rows against a Bloom filter of the build keys.",
+							 "auto uses a filter where it is expected to save time, and stops if it does not; on "
 							 "uses one wherever the join type allows it.",
-							 &hjg_bloom_filter, HJG_BLOOM_FILTER_AUTO, bloom_filter_options, PGC_USERSET,
+							 VARIABLE(hjg_bloom_filter), bloom_filter_options, PGC_USERSET,
 							 GUC_EXPLAIN, NULL, NULL, NULL);
 
-	define_cost("hjoin_gpu.build_tuple_cost", "Sets the cost of adding a build row to the hash table.",
+	define_cost("hjoin_gpu.build_tuple_cost", "Sets the planner's estimate of the cost of adding a build row to the hash table.",
 				&hjg_build_tuple_cost);
 
 	if (preloaded)
 		DefineCustomBoolVariable("hjoin_gpu.confine_device",
-								 "Keeps the device process from files, processes and networks that drivers do not need.",
+								 "Restricts the device process to the files and system calls that drivers need.",
 								 "Turn it off only for a driver that does not work otherwise.",
-								 &hjg_confine_device, true, PGC_POSTMASTER, 0, NULL, NULL, NULL);
+								 VARIABLE(hjg_confine_device), PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("hjoin_gpu.cpu_threads",
-							"Sets the number of threads of the cpu engine.",
+							"Sets the maximum number of threads of the cpu engine.",
 							"The value at server start is the size of the thread pool in the device process, where 0 means "
 							"one thread per core. A session's value limits its own joins.",
-							&hjg_cpu_threads, 0, 0, 1024, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+							VARIABLE(hjg_cpu_threads), 0, 1024, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomStringVariable("hjoin_gpu.device",
 							   "Sets the device that joins run on.",
@@ -175,9 +178,9 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 
 	if (preloaded)
 		DefineCustomIntVariable("hjoin_gpu.device_memory",
-								"Sets the memory of a GPU that all joins together may use.",
+								"Sets the maximum memory of a GPU that all joins together may use.",
 								"0 means most of the memory that is free at the first join.",
-								&hjg_device_memory_mb, 0, 0, INT_MAX / 2,
+								VARIABLE(hjg_device_memory_mb), 0, INT_MAX / 2,
 								PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
 
 	if (preloaded)
@@ -189,80 +192,80 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 
 	DefineCustomIntVariable("hjoin_gpu.device_timeout",
 							"Sets the time without a heartbeat after which the device process is restarted.",
-							NULL, &hjg_device_timeout_ms, 2000, 100, INT_MAX / 4,
+							NULL, VARIABLE(hjg_device_timeout_ms), 100, INT_MAX / 4,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("hjoin_gpu.direct_scan",
-							 "Enables reading the pages of sequential scans below GpuHashJoin in place.",
-							 NULL, &hjg_direct_scan, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+							 "Enables reading the pages of sequential scans in place, without the executor's scan nodes.",
+							 NULL, VARIABLE(hjg_direct_scan), PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
-	define_cost("hjoin_gpu.emit_tuple_cost", "Sets the cost of handing a joined row to the executor.",
+	define_cost("hjoin_gpu.emit_tuple_cost", "Sets the planner's estimate of the cost of handing a joined row to the executor.",
 				&hjg_emit_tuple_cost);
 
-	DefineCustomBoolVariable("hjoin_gpu.enabled", "Enables the planner's use of GpuHashJoin plans.",
-							 NULL, &hjg_enabled, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomBoolVariable("hjoin_gpu.enabled", "Enables the planner's use of GpuHashJoin and GpuAggregate plans.",
+							 NULL, VARIABLE(hjg_enabled), PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("hjoin_gpu.explain_declined",
-							 "Reports during planning why GpuHashJoin is not offered for a join.",
-							 NULL, &hjg_explain_declined, false, PGC_USERSET, 0, NULL, NULL, NULL);
+							 "Reports why the planner does not consider GpuHashJoin or GpuAggregate.",
+							 NULL, VARIABLE(hjg_explain_declined), PGC_USERSET, 0, NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("hjoin_gpu.force",
-							 "Forces the use of GpuHashJoin wherever it is eligible, whatever its cost.",
+							 "Forces the use of GpuHashJoin wherever possible, regardless of its cost.",
 							 "For tests and comparisons.",
-							 &hjg_force, false, PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+							 VARIABLE(hjg_force), PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 
-	define_share("hjoin_gpu.idle_share", "Sets the percentage of job slots and shared memory that open cursors may hold between fetches.",
-				 "A cursor beyond the limit gives its job back, and its join continues in the backend.", &hjg_idle_share, 25, 0);
+	define_share("hjoin_gpu.idle_share", "Sets the percentage of job slots and shared memory that open cursors may hold between two fetches.",
+				 "A cursor beyond the limit gives its job back, and its join continues in the backend.", &hjg_idle_share, 0);
 
 	DefineCustomIntVariable("hjoin_gpu.in_backend_rows",
-							"Sets the number of rows a side up to which joins run in the backend.",
+							"Sets the number of rows per side below which joins run in the backend.",
 							"Larger joins run there, too, where that is expected to be as fast. 0 sends every join to the device process; -1 sends none.",
-							&hjg_in_backend_rows, 32768, -1, INT_MAX / 2, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+							VARIABLE(hjg_in_backend_rows), -1, INT_MAX / 2, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
-	define_cost("hjoin_gpu.marshal_tuple_cost", "Sets the cost of packing a row into a batch.",
+	define_cost("hjoin_gpu.marshal_tuple_cost", "Sets the planner's estimate of the cost of packing a row into a batch.",
 				&hjg_marshal_tuple_cost);
 
 	DefineCustomEnumVariable("hjoin_gpu.materialization",
-							 "Sets where the columns of joined rows are put together when a GPU joins.",
+							 "Sets where the columns of joined rows are collected when a GPU joins.",
 							 "late does it on the host, by row number; early on the GPU, for columns of fixed width; auto "
 							 "chooses for each side what is expected to be faster.",
-							 &hjg_materialization, HJG_MATERIALIZATION_AUTO, materialization_options, PGC_USERSET,
+							 VARIABLE(hjg_materialization), materialization_options, PGC_USERSET,
 							 GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("hjoin_gpu.on_fallback",
-							 "Sets what happens when the device process cannot finish a join.",
-							 "With silent and log the backend finishes the join; error raises an error.",
-							 &hjg_on_fallback, HJG_FALLBACK_LOG, fallback_options, PGC_USERSET, 0,
+							 "Sets the reaction when the device process cannot finish a join.",
+							 "silent and log let the backend finish the join; error raises an error.",
+							 VARIABLE(hjg_on_fallback), fallback_options, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("hjoin_gpu.pipeline",
-							 "Sets what CPU threads and the units of an OpenCL device do beside executing a join.",
-							 "e: nothing; pe: a thread prefetches; cpde_c, cpde_b, cpde_g: keys are also compressed, and decompressed by "
-							 "some CPU threads, by all of them, or by these and units of the device. Other engines ignore it.",
-							 &hjg_pipeline, HJG_PIPELINE_AUTO, pipeline_options, PGC_SUSET, GUC_EXPLAIN,
+							 "Sets the tasks that run beside a join on an OpenCL device.",
+							 "e: none; pe: a CPU thread prefetches; cpde_c, cpde_b, cpde_g: keys are also compressed, and decompressed by "
+							 "some CPU threads, by all of them, or by all of them and units of the device. Other engines ignore it.",
+							 VARIABLE(hjg_pipeline), pipeline_options, PGC_SUSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
-	define_cost("hjoin_gpu.probe_tuple_cost", "Sets the cost of probing the hash table with a row.",
+	define_cost("hjoin_gpu.probe_tuple_cost", "Sets the planner's estimate of the cost of probing the hash table with a row.",
 				&hjg_probe_tuple_cost);
 
 	define_share("hjoin_gpu.role_share", "Sets the percentage of job slots and shared memory that the joins of one role's sessions may hold.",
-				 NULL, &hjg_role_share, 75, 1);
+				 NULL, &hjg_role_share, 1);
 
-	define_cost("hjoin_gpu.startup_cost", "Sets the cost of starting a join.", &hjg_startup_cost);
+	define_cost("hjoin_gpu.startup_cost", "Sets the planner's estimate of the cost of starting a join.", &hjg_startup_cost);
 
 	DefineCustomEnumVariable("hjoin_gpu.strategy",
 							 "Sets the join algorithm of the engine.",
 							 "auto chooses by size. nop belongs to the cpu engine, shj_... and phj_... to OpenCL devices, the "
 							 "others to NVIDIA GPUs; an engine takes a strategy of another engine as auto.",
-							 &hjg_strategy, HJG_CPU_AUTO, strategy_options, PGC_SUSET, GUC_EXPLAIN,
+							 VARIABLE(hjg_strategy), strategy_options, PGC_SUSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
-	define_cost("hjoin_gpu.transfer_cost", "Sets the cost of moving 1 MB to or from a device.", &hjg_transfer_cost);
+	define_cost("hjoin_gpu.transfer_cost", "Sets the planner's estimate of the cost of moving 1 MB to or from a device.", &hjg_transfer_cost);
 
 	DefineCustomRealVariable("hjoin_gpu.verify",
-							 "Sets the share of joins that are compared with core's hash join.",
-							 "After the first difference GpuHashJoin is not used any more.",
-							 &hjg_verify_share, 0.0, 0.0, 1.0, PGC_SUSET, 0, NULL, NULL, NULL);
+							 "Sets the fraction of joins that are also run by core's hash join and compared.",
+							 "After a difference GpuHashJoin is not used until hjoin_gpu_stat_reset() is called.",
+							 VARIABLE(hjg_verify_share), 0.0, 1.0, PGC_SUSET, 0, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("hjoin_gpu");
 }
