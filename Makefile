@@ -241,7 +241,7 @@ check-cuda: build/test_large build/test_cuda build/test_payload build/test_resid
 	LD_LIBRARY_PATH=build/stub build/test_resident
 	LD_LIBRARY_PATH=build/stub build/test_host_joins
 	LD_LIBRARY_PATH=build/stub build/test_jobs
-	LD_LIBRARY_PATH=build/stub TSAN_OPTIONS=halt_on_error=1 build/test_jobs_tsan --ways
+	LD_LIBRARY_PATH=build/stub TSAN_OPTIONS=halt_on_error=1 build/test_jobs_tsan --streams
 	LD_LIBRARY_PATH=build/stub build/test_large 1500000
 .PHONY: check-cuda
 # ---- end of check-cuda ----

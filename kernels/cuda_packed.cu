@@ -154,10 +154,10 @@ struct Region
 		const hjg_u32 half = 16 * (sector & 1);
 		const hjg_u32 s = atomicAdd(&filled[sector >> 1], 1u << half) >> half & 0xFFFF;
 
-		if (s >= SLOTS)
+		if (s >= HJG_K_PACKED_SLOTS)
 			return false;
 		sectors[SECTOR_WORDS * sector + s] = tag << row_bits | row;
-		atomicXor(&sectors[SECTOR_WORDS * sector + SLOTS], (tag >> (32 - row_bits) ^ 0xF) << 4 * s);
+		atomicXor(&sectors[SECTOR_WORDS * sector + HJG_K_PACKED_SLOTS], (tag >> (32 - row_bits) ^ 0xF) << 4 * s);
 		return true;
 	}
 
@@ -183,11 +183,11 @@ struct Region
 		const hjg_u32 n = filled[sector >> 1] >> 16 * (sector & 1) & 0xFFFF;
 		const uint4 low = ((const uint4 *) sectors)[2 * sector];
 		const uint4 high = ((const uint4 *) sectors)[2 * sector + 1];
-		const hjg_u32 slot[SLOTS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z};
+		const hjg_u32 slot[HJG_K_PACKED_SLOTS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z};
 		bool		same = false;
 
 #pragma unroll
-		for (int s = 1; s < SLOTS; s++)
+		for (int s = 1; s < HJG_K_PACKED_SLOTS; s++)
 #pragma unroll
 			for (int r = 0; r < s; r++)
 				same |= s < n && (slot[s] ^ slot[r]) >> row_bits == 0 && ((high.w >> 4 * s ^ high.w >> 4 * r) & 0xF) == 0;
@@ -261,7 +261,7 @@ hjg_k_fill_packed_4(HjgKPacked a)
 	}
 	__syncthreads();
 	for (hjg_u32 i = tid; i < min(nwaiting, region.room); i += HJG_K_FILL_THREADS)
-		atomicAnd(&region.sectors[SECTOR_WORDS * (places.home(region.waiting[i].x) - first_home) + SLOTS], ~SPILLED);
+		atomicAnd(&region.sectors[SECTOR_WORDS * (places.home(region.waiting[i].x) - first_home) + HJG_K_PACKED_SLOTS], ~SPILLED);
 	if (flags != 0)
 		atomicOr((hjg_u32 *) a.flags, flags);
 	__syncthreads();

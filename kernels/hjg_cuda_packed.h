@@ -7,8 +7,7 @@
 
 #include "hjg_cuda_probe.h"
 
-#define SLOTS 7
-#define SECTOR_WORDS 8
+#define SECTOR_WORDS (HJG_K_SECTOR_BYTES / 4)
 #define SPILLED (1u << 28)
 #define SPARE_SLOTS 4
 #define NO_ENTRY (~0ull)
@@ -38,13 +37,13 @@ struct Places
 	__device__ __forceinline__ hjg_u32
 	look(const uint4 &low, const uint4 &high, hjg_u32 tag) const
 	{
-		const hjg_u32 slot[SLOTS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z};
+		const hjg_u32 slot[HJG_K_PACKED_SLOTS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z};
 		const hjg_u32 lower = tag << row_bits;
 		const hjg_u32 upper = high.w ^ (tag >> (32 - row_bits)) * 0x1111111u;
 		hjg_u32		found = HJG_NO_ROW;
 
 #pragma unroll
-		for (int s = 0; s < SLOTS; s++)
+		for (int s = 0; s < HJG_K_PACKED_SLOTS; s++)
 			if ((slot[s] ^ lower) >> row_bits == 0 && (upper & 0xFu << 4 * s) == 0)
 				found = slot[s] ^ lower;
 		return found;

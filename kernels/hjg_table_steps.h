@@ -27,7 +27,6 @@
 #define HJG_ANY(condition) (condition)
 #endif
 
-#define HJG_TABLE_SLOTS 4
 #define HJG_TABLE_MOST_ITEMS 4
 #define HJG_TABLE_MOST_STEPS 256
 #define HJG_TABLE_GLANCE 16		/* sectors that an insertion visits before it checks whether another
@@ -49,7 +48,7 @@ hjg_table_next(hjg_u32 sector, hjg_u32 nsectors)
 HJG_TABLE_STEP void
 hjg_table_read(const hjg_u64 *slots, hjg_u32 sector, int filling, hjg_u64 *slot)
 {
-	const hjg_u64 *from = slots + HJG_TABLE_SLOTS * (hjg_u64) sector;
+	const hjg_u64 *from = slots + HJG_K_TABLE_SLOTS * (hjg_u64) sector;
 
 #ifdef __CUDACC__
 	const ulonglong2 low = filling ? __ldcg((const ulonglong2 *) from) : __ldg((const ulonglong2 *) from);
@@ -60,7 +59,7 @@ hjg_table_read(const hjg_u64 *slots, hjg_u32 sector, int filling, hjg_u64 *slot)
 	slot[2] = high.x;
 	slot[3] = high.y;
 #else
-	for (int s = 0; s < HJG_TABLE_SLOTS; s++)
+	for (int s = 0; s < HJG_K_TABLE_SLOTS; s++)
 		slot[s] = from[s];
 #endif
 }
@@ -97,15 +96,15 @@ hjg_table_insert(int width, hjg_u64 *slots, hjg_u32 nsectors, const void *keys, 
 
 	for (hjg_u32 step = 1; step <= HJG_TABLE_MOST_STEPS; step++)
 	{
-		hjg_u64		slot[HJG_TABLE_SLOTS];
+		hjg_u64		slot[HJG_K_TABLE_SLOTS];
 
 		hjg_table_read(slots, sector, 1, slot);
 		HJG_UNROLL
-		for (int s = 0; s < HJG_TABLE_SLOTS; s++)
+		for (int s = 0; s < HJG_K_TABLE_SLOTS; s++)
 		{
 			if ((hjg_u32) slot[s] == HJG_NO_ROW)
 			{
-				slot[s] = hjg_table_take(&slots[HJG_TABLE_SLOTS * (hjg_u64) sector + s], entry);
+				slot[s] = hjg_table_take(&slots[HJG_K_TABLE_SLOTS * (hjg_u64) sector + s], entry);
 				if ((hjg_u32) slot[s] == HJG_NO_ROW)
 					return 0;
 			}
@@ -138,7 +137,7 @@ hjg_table_find(int width, int items, const hjg_u64 *slots, hjg_u32 nsectors, con
 	}
 	for (hjg_u32 step = 0; step < HJG_TABLE_MOST_STEPS && HJG_ANY(here != 0); step++)
 	{
-		hjg_u64		slot[HJG_TABLE_MOST_ITEMS][HJG_TABLE_SLOTS];
+		hjg_u64		slot[HJG_TABLE_MOST_ITEMS][HJG_K_TABLE_SLOTS];
 
 		HJG_UNROLL
 		for (int j = 0; j < items; j++)
@@ -149,10 +148,10 @@ hjg_table_find(int width, int items, const hjg_u64 *slots, hjg_u32 nsectors, con
 			if (here >> j & 1)
 			{
 				HJG_UNROLL
-				for (int s = 0; s < HJG_TABLE_SLOTS; s++)
+				for (int s = 0; s < HJG_K_TABLE_SLOTS; s++)
 					if (hjg_table_holds(width, keys, slot[j][s], key[j]))
 						found[j] = (hjg_u32) slot[j][s];
-				if (found[j] != HJG_NO_ROW || (hjg_u32) slot[j][HJG_TABLE_SLOTS - 1] == HJG_NO_ROW)
+				if (found[j] != HJG_NO_ROW || (hjg_u32) slot[j][HJG_K_TABLE_SLOTS - 1] == HJG_NO_ROW)
 					here &= ~(1u << j);
 				sector[j] = hjg_table_next(sector[j], nsectors);
 			}

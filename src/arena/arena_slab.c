@@ -230,7 +230,7 @@ hjg_slab_release_all(const HjgArena *arena, hjg_u64 owner)
 /* ---- trimming ---- */
 
 void
-hjg_slab_unhold(const HjgArena *arena)
+hjg_slab_clear_holds(const HjgArena *arena)
 {
 	for (hjg_u32 ix = 0; ix < 2 * arena->view.nslabs; ix++)
 		__atomic_store_n(&arena->view.holds[ix], 0, __ATOMIC_SEQ_CST);

@@ -150,7 +150,7 @@ extern hjg_u32 hjg_slab_release_all(const HjgArena *arena, hjg_u64 owner);
 extern hjg_u32 hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep, hjg_u32 most);
 
 /* Clear the holds of all slabs, when no device process lives. */
-extern void hjg_slab_unhold(const HjgArena *arena);
+extern void hjg_slab_clear_holds(const HjgArena *arena);
 
 typedef struct HjgArenaUse
 {

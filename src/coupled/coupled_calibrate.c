@@ -28,7 +28,7 @@
 static const int nruns_of[HJG_STEP_SIZES] = {HJG_CALIBRATION_RUNS, 21, 13, 8, 3, 1};
 
 /* Least number of rounds; in each round every size has its share of the runs. */
-#define LEAST_TURNS 9
+#define LEAST_ROUNDS 9
 
 /* Fill in the keys [0, nrows), each once, in an order that depends on the (odd) multiplier. */
 static void
@@ -234,33 +234,33 @@ even_ratio(const HjgCoupledSample *cpu, const HjgCoupledSample *device)
  * processor.
  */
 static void
-set_ratios(HjgCalibrationWay way, int run, const HjgCoupledSample *cpu, const HjgCoupledSample *device, HjgCoupledConfig *config)
+set_ratios(HjgCalibrationMethod method, int run, const HjgCoupledSample *cpu, const HjgCoupledSample *device, HjgCoupledConfig *config)
 {
 	const double one = even_ratio(cpu, device) + RATIO_SPREAD * (drawn_number(run, HJG_STEP_COUNT) - 0.5);
 
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
-		config->fixed_ratios[i] = way == HJG_WAY_CPU ? 1 : way == HJG_WAY_DEVICE ? 0 :
-			way == HJG_WAY_ONE_RATIO ? fmin(fmax(one, LEAST_RATIO), 1 - LEAST_RATIO) :
+		config->fixed_ratios[i] = method == HJG_METHOD_CPU ? 1 : method == HJG_METHOD_DEVICE ? 0 :
+			method == HJG_METHOD_ONE_RATIO ? fmin(fmax(one, LEAST_RATIO), 1 - LEAST_RATIO) :
 			LEAST_RATIO + (1 - 2 * LEAST_RATIO) * drawn_number(run, i);
 }
 
 /* Measure joins of nrows with nrows, once by each method. */
 static HjgStatus
-measure_ways(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
+measure_methods(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
 			 const HjgStepCalibration *scratch, hjg_u32 nrows, const double own_ns[HJG_PROCESSORS], int run, HjgCoupledSamples samples)
 {
 	HjgStatus	status = HJG_OK;
 
 	fill_keys(width, scratch->keys, nrows, BUILD_ORDER);
 	fill_keys(width, scratch->probe_keys, nrows, PROBE_ORDER);
-	for (int i = 0; i < 2 * HJG_CALIBRATION_WAYS && status == HJG_OK; i++)
+	for (int i = 0; i < 2 * HJG_CALIBRATION_METHODS && status == HJG_OK; i++)
 	{
-		HjgCoupledSample (*const ways)[HJG_CALIBRATION_RUNS] = samples[i % 2];
-		const HjgCalibrationWay way = (HjgCalibrationWay) (i / 2);
+		HjgCoupledSample (*const methods)[HJG_CALIBRATION_RUNS] = samples[i % 2];
+		const HjgCalibrationMethod method = (HjgCalibrationMethod) (i / 2);
 
-		set_ratios(way, run, &ways[HJG_WAY_CPU][run], &ways[HJG_WAY_DEVICE][run], config);
+		set_ratios(method, run, &methods[HJG_METHOD_CPU][run], &methods[HJG_METHOD_DEVICE][run], config);
 		config->strategy = i % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
-		status = measure_join(env, config, runner, width, scratch, nrows, own_ns, &ways[way][run]);
+		status = measure_join(env, config, runner, width, scratch, nrows, own_ns, &methods[method][run]);
 	}
 	return status;
 }
@@ -282,13 +282,13 @@ measure_sizes(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runn
 	const hjg_u64 started = hjg_now_ns();
 	int			ndone[HJG_STEP_SIZES] = {0};
 
-	for (int turn = 1; turn <= HJG_CALIBRATION_RUNS && status == HJG_OK; turn++)
+	for (int round = 1; round <= HJG_CALIBRATION_RUNS && status == HJG_OK; round++)
 	{
-		if (turn > LEAST_TURNS && config->calibration_ns > 0 && hjg_now_ns() - started > config->calibration_ns)
+		if (round > LEAST_ROUNDS && config->calibration_ns > 0 && hjg_now_ns() - started > config->calibration_ns)
 			break;
 		for (int size = 0; size < costs->nsizes && status == HJG_OK; size++)
-			if (ndone[size] * HJG_CALIBRATION_RUNS < turn * nruns_of[size])
-				status = measure_ways(env, config, runner, width, scratch, 1u << logs[size], own_ns, ndone[size]++, samples[size]);
+			if (ndone[size] * HJG_CALIBRATION_RUNS < round * nruns_of[size])
+				status = measure_methods(env, config, runner, width, scratch, 1u << logs[size], own_ns, ndone[size]++, samples[size]);
 	}
 	if (status == HJG_OK)
 		hjg_coupled_take_costs(samples, ndone, seen_ns, costs);

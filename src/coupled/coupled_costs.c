@@ -39,12 +39,12 @@ _Static_assert(sizeof(HjgCoupledSample) % sizeof(double) == 0, "samples do not l
  * sample has it.
  */
 static double
-mean_of(const double *first, int nways, int nruns)
+mean_of(const double *first, int nmethods, int nruns)
 {
-	HjgWeighted values[HJG_CALIBRATION_WAYS * HJG_CALIBRATION_RUNS];
+	HjgWeighted values[HJG_CALIBRATION_METHODS * HJG_CALIBRATION_RUNS];
 	int			n = 0;
 
-	for (int i = 0; i < nways * nruns; i++)
+	for (int i = 0; i < nmethods * nruns; i++)
 	{
 		const double value = first[(size_t) (i / nruns * HJG_CALIBRATION_RUNS + i % nruns) * SAMPLE_DOUBLES];
 
@@ -156,10 +156,10 @@ spread_of(const HjgCoupledSample *samples, int nruns, bool partitioned, const do
 
 /* Compute the costs of one size, without or with partitioning. */
 static void
-take_means(const HjgCoupledSample samples[HJG_CALIBRATION_WAYS][HJG_CALIBRATION_RUNS], int nruns, int partitioned, int size,
+take_means(const HjgCoupledSample samples[HJG_CALIBRATION_METHODS][HJG_CALIBRATION_RUNS], int nruns, int partitioned, int size,
 		   double seen_ns, HjgStepCosts *costs)
 {
-	const HjgCoupledSample *both = samples[HJG_WAY_ONE_RATIO];
+	const HjgCoupledSample *both = samples[HJG_METHOD_ONE_RATIO];
 
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
@@ -192,7 +192,7 @@ exchange_of(const HjgCoupledSamples *samples, const int ndone[HJG_STEP_SIZES], c
 	for (int k = 0; k < 2 * costs->nsizes; k++)
 		for (int run = 0; run < ndone[k / 2]; run++)
 		{
-			const HjgCoupledSample *sample = &samples[k / 2][k % 2][HJG_WAY_MIXED][run];
+			const HjgCoupledSample *sample = &samples[k / 2][k % 2][HJG_METHOD_MIXED][run];
 			double		taken = 0;
 
 			for (int i = 0; i < HJG_STEP_COUNT; i++)
@@ -288,13 +288,13 @@ costs_time(const HjgCopyCost *cost)
 
 /* Fit the copies of one size. */
 static void
-fit_copies(HjgCoupledSample (*const samples)[HJG_CALIBRATION_WAYS][HJG_CALIBRATION_RUNS], int nruns, int size, HjgStepCosts *costs)
+fit_copies(HjgCoupledSample (*const samples)[HJG_CALIBRATION_METHODS][HJG_CALIBRATION_RUNS], int nruns, int size, HjgStepCosts *costs)
 {
 	CopyFits	fits = {.calls = {.nn = 0}};
 
 	for (int fit = 0; fit < NFITS; fit++)
 	{
-		for (int n = 0; n < 2 * HJG_CALIBRATION_WAYS * nruns; n++)
+		for (int n = 0; n < 2 * HJG_CALIBRATION_METHODS * nruns; n++)
 			add_sample(&fits, &samples[n % 2][n / 2 / nruns][n / 2 % nruns]);
 		finish_fit(&fits.calls);
 		for (int p = 0; p < HJG_PROCESSORS; p++)
@@ -356,10 +356,10 @@ hjg_coupled_take_costs(const HjgCoupledSamples *samples, const int ndone[HJG_STE
 		take_means(samples[k / 2][k % 2], ndone[k / 2], k % 2, k / 2, seen_ns, costs);
 	fill_gaps(costs);
 	for (int k = 0; k < 2 * costs->nsizes; k++)
-		costs->spread[k % 2][k / 2] = spread_of(samples[k / 2][k % 2][HJG_WAY_ONE_RATIO], ndone[k / 2], k % 2,
+		costs->spread[k % 2][k / 2] = spread_of(samples[k / 2][k % 2][HJG_METHOD_ONE_RATIO], ndone[k / 2], k % 2,
 												costs->alone_ns[k % 2][k / 2], costs->together_ns[k % 2][k / 2]);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		costs->exchange_ns[p] = exchange_of(samples, ndone, costs, p);
 	for (int size = 0; size < costs->nsizes; size++)
-		fit_copies((HjgCoupledSample (*)[HJG_CALIBRATION_WAYS][HJG_CALIBRATION_RUNS]) samples[size], ndone[size], size, costs);
+		fit_copies((HjgCoupledSample (*)[HJG_CALIBRATION_METHODS][HJG_CALIBRATION_RUNS]) samples[size], ndone[size], size, costs);
 }

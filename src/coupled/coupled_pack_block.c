@@ -86,7 +86,7 @@ hjg_u64
 hjg_pack_frame(int width, hjg_u64 *values, hjg_u32 n, bool after_delta)
 {
 	/* flipping the first bit makes signed order unsigned; the order with the shorter range is taken */
-	const hjg_u64 turn = (hjg_u64) 1 << (width * 8 - 1);
+	const hjg_u64 sign = (hjg_u64) 1 << (width * 8 - 1);
 	const hjg_u64 mask = hjg_pack_mask(width);
 	hjg_u64		least[2] = {~(hjg_u64) 0, ~(hjg_u64) 0};
 	hjg_u64		most[2] = {0, 0};
@@ -96,14 +96,14 @@ hjg_pack_frame(int width, hjg_u64 *values, hjg_u32 n, bool after_delta)
 		if (!after_delta || i % HJG_PACK_LANE_ROWS != 0)
 			for (int s = 0; s < 2; s++)
 			{
-				const hjg_u64 value = s ? values[i] ^ turn : values[i];
+				const hjg_u64 value = s ? values[i] ^ sign : values[i];
 
 				least[s] = value < least[s] ? value : least[s];
 				most[s] = value > most[s] ? value : most[s];
 			}
 	if (least[0] > most[0])
 		return 0;
-	base = most[1] - least[1] < most[0] - least[0] ? least[1] ^ turn : least[0];
+	base = most[1] - least[1] < most[0] - least[0] ? least[1] ^ sign : least[0];
 	for (hjg_u32 i = 0; i < n; i++)
 		if (!after_delta || i % HJG_PACK_LANE_ROWS != 0)
 			values[i] = (values[i] - base) & mask;

@@ -40,11 +40,11 @@ try_block(HjgPackStats *stats, PackSample *sample, hjg_u32 n)
 	hjg_u32		nruns = 0;
 
 	for (int scaled = 0; scaled <= (stats->scale > 0 ? 1 : 0); scaled++)
-		for (int way = 0; way < 8; way++)
+		for (int shape = 0; shape < 8; shape++)
 		{
-			const bool	runs = way & 4;
-			const bool	delta = way & 2;
-			const bool	frame = way & 1;
+			const bool	runs = shape & 4;
+			const bool	delta = shape & 2;
+			const bool	frame = shape & 1;
 			hjg_u32		count = n;
 
 			memcpy(work->values, scaled ? sample->scaled : sample->plain, n * sizeof(hjg_u64));
@@ -125,8 +125,8 @@ look_at_sample(int key_width, const void *keys, int column, PackSample *sample, 
 		nrows += n;
 	}
 	stats->run_rows = nruns > 0 ? nrows / nruns : 1;
-	for (int way = 0; way < 16; way++)
-		divide_shape(&stats->shapes[way >> 3][way >> 2 & 1][way >> 1 & 1][way & 1], way & 4 ? nruns : nrows);
+	for (int shape = 0; shape < 16; shape++)
+		divide_shape(&stats->shapes[shape >> 3][shape >> 2 & 1][shape >> 1 & 1][shape & 1], shape & 4 ? nruns : nrows);
 	divide_shape(&stats->lengths, nruns);
 }
 

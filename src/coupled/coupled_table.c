@@ -192,12 +192,12 @@ merge_buckets(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 			HjgStepKeyNode *node = hjg_step_key_node(width, table, args, ref);
 			const hjg_u32 next = node->next;
 			hjg_u32		other = into[bucket].keys;
-			HjgStepKeyNode *twin = NULL;
+			HjgStepKeyNode *same = NULL;
 
-			for (; other != 0; other = twin->next, twin = NULL)
+			for (; other != 0; other = same->next, same = NULL)
 			{
-				twin = hjg_step_key_node(width, table, args, other);
-				if (width == 4 ? twin->key4 == node->key4 : memcmp(twin + 1, node + 1, (size_t) width) == 0)
+				same = hjg_step_key_node(width, table, args, other);
+				if (width == 4 ? same->key4 == node->key4 : memcmp(same + 1, node + 1, (size_t) width) == 0)
 					break;
 			}
 			if (other == 0)
@@ -212,9 +212,9 @@ merge_buckets(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 				/* the device's list goes in front of the CPU's */
 				while (rids[last - 1].next != 0)
 					last = rids[last - 1].next;
-				rids[last - 1].next = twin->rids;
-				twin->rids = node->rids;
-				twin->nrids += node->nrids;
+				rids[last - 1].next = same->rids;
+				same->rids = node->rids;
+				same->nrids += node->nrids;
 			}
 			ref = next;
 		}

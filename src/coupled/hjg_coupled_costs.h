@@ -48,17 +48,17 @@ typedef struct HjgCoupledSample
  * with one ratio for all steps, so that no row changes its processor within a series; on both with ratios
  * that differ between steps.
  */
-typedef enum HjgCalibrationWay
+typedef enum HjgCalibrationMethod
 {
-	HJG_WAY_CPU = HJG_ON_CPU,
-	HJG_WAY_DEVICE = HJG_ON_DEVICE,
-	HJG_WAY_ONE_RATIO,
-	HJG_WAY_MIXED,
-	HJG_CALIBRATION_WAYS
-} HjgCalibrationWay;
+	HJG_METHOD_CPU = HJG_ON_CPU,
+	HJG_METHOD_DEVICE = HJG_ON_DEVICE,
+	HJG_METHOD_ONE_RATIO,
+	HJG_METHOD_MIXED,
+	HJG_CALIBRATION_METHODS
+} HjgCalibrationMethod;
 
 /* Samples of all methods and runs of a size, without and with partitioning. */
-typedef HjgCoupledSample HjgCoupledSamples[2][HJG_CALIBRATION_WAYS][HJG_CALIBRATION_RUNS];
+typedef HjgCoupledSample HjgCoupledSamples[2][HJG_CALIBRATION_METHODS][HJG_CALIBRATION_RUNS];
 
 /*
  * Fill in the costs of all sizes; ndone: runs of each size; seen_ns: time until the device's end is

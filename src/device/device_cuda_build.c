@@ -341,7 +341,7 @@ hjg_cuda_release(HjgCudaJoin *join)
 	{
 		/* nothing may be in flight on other streams when the blocks are freed */
 		(void) hjg_cuda_streams_wait(join->streams);
-		if (join->trunk == NULL)
+		if (join->owner == NULL)
 			free_build(join);
 		hjg_cuda_payload_free(join);
 		hjg_cuda_free_chunks(join);

@@ -16,11 +16,11 @@
 #define MEMORY_IDLE_MS 10000
 #define REGION_IDLE_MS 60000
 
-/* Free a join with its branches and passes; it may be incomplete. */
+/* Free a join with its further joins and passes; it may be incomplete. */
 static void
 free_join(HjgCudaJoin *join)
 {
-	hjg_cuda_branches_free(join);
+	hjg_cuda_concurrent_free(join);
 	hjg_cuda_passes_close(join->passes);
 	hjg_cuda_release(join);
 	free(join);
@@ -98,7 +98,7 @@ cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegm
 			*join = (HjgCudaJoin) {.device = device, .env = env, .spec = *spec};
 			status = hjg_cuda_passes_open(join, sorted, nsegments);
 		}
-		join->branching = join->passes == NULL && (join->strategy == NULL || join->strategy->shared);
+		join->concurrent = join->passes == NULL && (join->strategy == NULL || join->strategy->shared);
 		if (status != HJG_OK)
 		{
 			free_join(join);
@@ -188,18 +188,18 @@ cuda_stats(const void *arg, HjgJobStats *stats)
 }
 
 static void *
-cuda_branch(void *arg, const HjgEnv *env)
+cuda_open_stream(void *arg, const HjgEnv *env)
 {
 	HjgCudaJoin *join = arg;
-	HjgCudaJoin *branch = NULL;
+	HjgCudaJoin *further = NULL;
 	char		reason[128];
 
 	hjg_health_enter(join->device->name.text);
 	/* the next operation reports an error of the device */
 	if (hjg_cuda_enter(join->device->number, reason, sizeof(reason)) != NULL)
-		branch = hjg_cuda_branch_make(join, env);
+		further = hjg_cuda_concurrent_open(join, env);
 	hjg_health_leave(join->device->name.text);
-	return branch;
+	return further;
 }
 
 static void
@@ -243,7 +243,7 @@ const HjgDriver hjg_cuda_driver = {
 	.tend = cuda_tend,
 	.build = cuda_build,
 	.probe = cuda_probe,
-	.branch = cuda_branch,
+	.open_stream = cuda_open_stream,
 	.stats = cuda_stats,
 	.free = cuda_free,
 };

@@ -12,18 +12,9 @@
 
 #define IMAGE "cuda_packed"
 #define PROBE_THREADS 256
-#define SECTOR_SLOTS 7
 #define SLOT_BITS 36
-#define LOAD_PERCENT 60			/* fastest between 60 and 75 on an H100 with 2M build rows */
 
-/* Makes row numbers of 20 bits fit the slots of small tables. */
-#define LEAST_SECTORS 131072
-
-/*
- * Spare sectors: one for SPARE_SHARE home sectors, and some more; at a load of 60 % one in ten has a row
- * too many.
- */
-#define SPARE_SHARE 16
+/* Spare sectors besides the share of HJG_K_PACKED_SPARE_SHARE. */
 #define SPARE_EXTRA 8
 
 /* Room of a region above the average rows: some seven standard deviations. */
@@ -51,7 +42,7 @@ typedef struct PackedTable
 static unsigned
 fill_shared(const HjgKPacked *plan)
 {
-	return HJG_CUDA_SECTOR_BYTES * (plan->region_sectors + 2 * plan->spare_sectors) + 4 * ((plan->region_sectors + 1) / 2);
+	return HJG_K_SECTOR_BYTES * (plan->region_sectors + 2 * plan->spare_sectors) + 4 * ((plan->region_sectors + 1) / 2);
 }
 
 /* Plan the regions; false when they are too many. */
@@ -60,11 +51,11 @@ make_plan(const HjgCudaDevice *device, hjg_u64 nrows, HjgKPacked *plan)
 {
 	const size_t most_shared = device->shared_bytes / BLOCKS_A_PROCESSOR - STATIC_SHARED;
 	const hjg_u64 wave = BLOCKS_A_PROCESSOR * (hjg_u64) device->multiprocessors;
-	hjg_u64		nsectors = nrows * 100 / (LOAD_PERCENT * SECTOR_SLOTS) + 1;
+	hjg_u64		nsectors = HJG_K_SECTORS(nrows, HJG_K_PACKED_SLOTS, HJG_K_PACKED_PERCENT);
 	hjg_u64		nregions = 0;
 
-	if (nsectors < LEAST_SECTORS)
-		nsectors = LEAST_SECTORS;
+	if (nsectors < HJG_K_PACKED_LEAST)
+		nsectors = HJG_K_PACKED_LEAST;
 	do
 	{
 		nregions += wave;
@@ -74,7 +65,7 @@ make_plan(const HjgCudaDevice *device, hjg_u64 nrows, HjgKPacked *plan)
 			.nregions = (hjg_u32) nregions, .region_sectors = (hjg_u32) ((nsectors + nregions - 1) / nregions),
 			.region_rows = (hjg_u32) (nrows / nregions + nrows / nregions / ROWS_SHARE + ROWS_EXTRA)
 		};
-		plan->spare_sectors = plan->region_sectors / SPARE_SHARE + SPARE_EXTRA;
+		plan->spare_sectors = plan->region_sectors / HJG_K_PACKED_SPARE_SHARE + SPARE_EXTRA;
 	} while (fill_shared(plan) > most_shared);
 	plan->reach = 0xFFFFFFFFu / (plan->nregions * plan->region_sectors) + 1;
 	plan->row_bits = SLOT_BITS;
@@ -86,7 +77,7 @@ make_plan(const HjgCudaDevice *device, hjg_u64 nrows, HjgKPacked *plan)
 static size_t
 sectors_bytes(const HjgKPacked *plan)
 {
-	return (size_t) plan->nregions * (plan->region_sectors + plan->spare_sectors) * HJG_CUDA_SECTOR_BYTES;
+	return (size_t) plan->nregions * (plan->region_sectors + plan->spare_sectors) * HJG_K_SECTOR_BYTES;
 }
 
 static size_t

@@ -24,8 +24,7 @@
 #include "model/hjg_cuda_model.h"
 
 #define LEAST_ROWS 64			/* of a range; below, the cpu engine is better */
-#define MOST_TURNS 1024
-#define BATCH_ROWS 524288.0	/* of the executor, after the first few */
+#define MOST_PASSES 1024
 
 struct HjgCudaBuildPasses
 {
@@ -52,9 +51,9 @@ passes_that_fit(HjgCudaJoin *join, hjg_u64 nrows)
 {
 	hjg_u32		npasses = 2;
 
-	while (npasses <= MOST_TURNS && !hjg_cuda_build_fits(join, nrows / npasses + 1))
+	while (npasses <= MOST_PASSES && !hjg_cuda_build_fits(join, nrows / npasses + 1))
 		npasses++;
-	return npasses <= MOST_TURNS && npasses < nrows ? npasses : 0;
+	return npasses <= MOST_PASSES && npasses < nrows ? npasses : 0;
 }
 
 /* True if passes are expected to join a batch faster than the cpu engine. */
@@ -62,15 +61,15 @@ static bool
 is_faster(const HjgCudaJoin *join, hjg_u64 nrows, hjg_u32 npasses)
 {
 	const HjgCudaJoinSize size = {
-		.key_width = join->spec.key_width, .build_rows = (double) nrows / npasses, .probe_rows = BATCH_ROWS,
-		.chunk_rows = BATCH_ROWS, .pairs = BATCH_ROWS / npasses, .l2_bytes = (double) join->device->l2_bytes
+		.key_width = join->spec.key_width, .build_rows = (double) nrows / npasses, .probe_rows = HJG_LARGEST_BATCH_ROWS,
+		.chunk_rows = HJG_LARGEST_BATCH_ROWS, .pairs = (double) HJG_LARGEST_BATCH_ROWS / npasses, .l2_bytes = (double) join->device->l2_bytes
 	};
 	const HjgUnitCosts costs = hjg_cuda_costs(join->device);
 	HjgCudaPrediction pass;
 
 	return hjg_model_cuda_predict(&costs.cuda, &size, HJG_CUDA_CSR, &pass) &&
 		npasses * (pass.in_ns + pass.build_ns + pass.probe_ns + pass.out_ns) <
-		BATCH_ROWS * costs.probe_tuple_ns / hjg_pool_nthreads(join->env->pool);
+		HJG_LARGEST_BATCH_ROWS * costs.probe_tuple_ns / hjg_pool_nthreads(join->env->pool);
 }
 
 HjgStatus

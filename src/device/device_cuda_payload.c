@@ -80,11 +80,11 @@ hjg_cuda_payload_bytes(const HjgCudaJoin *join)
 }
 
 void
-hjg_cuda_payload_borrow(HjgCudaJoin *branch)
+hjg_cuda_payload_borrow(HjgCudaJoin *further)
 {
-	const HjgCudaPayload *payload = &branch->trunk->payload;
+	const HjgCudaPayload *payload = &further->owner->payload;
 
-	branch->payload = (HjgCudaPayload) {.bytes = payload->bytes, .build_limit = payload->build_limit, .build = payload->build};
+	further->payload = (HjgCudaPayload) {.bytes = payload->bytes, .build_limit = payload->build_limit, .build = payload->build};
 }
 
 HjgStatus
@@ -109,7 +109,7 @@ hjg_cuda_payload_free(HjgCudaJoin *join)
 	HjgCudaStream *stream = &join->streams->work;
 	HjgCudaPayload *payload = &join->payload;
 
-	if (join->trunk == NULL)
+	if (join->owner == NULL)
 		hjg_cuda_free(stream, payload->build);
 	for (int i = 0; i < 2; i++)
 		hjg_cuda_free(stream, payload->probe[i]);

@@ -86,7 +86,7 @@ region_of(const char *ptr)
 }
 
 static void
-unhold_slabs(const Region *region, hjg_u32 nslabs)
+clear_holds(const Region *region, hjg_u32 nslabs)
 {
 	for (hjg_u32 i = 0; i < nslabs; i++)
 		__atomic_store_n(&view->holds[region->first + i], 0, __ATOMIC_SEQ_CST);
@@ -101,7 +101,7 @@ hold_slabs(const Region *region)
 		__atomic_store_n(&view->holds[region->first + i], 1, __ATOMIC_SEQ_CST);
 		if (__atomic_load_n(&view->slabs[region->first + i].trimming, __ATOMIC_SEQ_CST) == 0)
 			continue;
-		unhold_slabs(region, i + 1);
+		clear_holds(region, i + 1);
 		return false;
 	}
 	return true;
@@ -137,7 +137,7 @@ hjg_cuda_region_pin(const void *ptr)
 									   region->flags) == HJG_CUDA_SUCCESS)
 				__atomic_store_n(&region->pinned, 1, __ATOMIC_RELEASE);
 			else
-				unhold_slabs(region, region->nslabs);
+				clear_holds(region, region->nslabs);
 		}
 	}
 	pthread_mutex_unlock(&lock);
@@ -158,7 +158,7 @@ hjg_cuda_region_trim(unsigned idle_ms)
 			continue;
 		region->pinned = 0;
 		region->retry_ns = 0;
-		unhold_slabs(region, region->nslabs);
+		clear_holds(region, region->nslabs);
 	}
 	pthread_rwlock_unlock(&use);
 }

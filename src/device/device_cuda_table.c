@@ -15,8 +15,6 @@
 
 #define IMAGE "cuda_table"
 #define THREADS 256
-#define SECTOR_SLOTS 4
-#define LOAD_PERCENT 60			/* fastest on an H100, with 2M and with 1M build rows */
 #define DENSE_FACTOR 4			/* most slots a row for a range of dense keys */
 #define DENSE_EXTRA 1024
 
@@ -175,13 +173,13 @@ end_table(HjgCudaStream *stream, SlotTable *table, HjgStatus status, void **resu
 static hjg_u64
 nsectors_of(hjg_u64 nrows)
 {
-	return nrows * 100 / (LOAD_PERCENT * SECTOR_SLOTS) + 1;
+	return HJG_K_SECTORS(nrows, HJG_K_TABLE_SLOTS, HJG_K_TABLE_PERCENT);
 }
 
 static size_t
 table_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
-	return hjg_cuda_block_bytes(nsectors_of(shape->build_rows) * HJG_CUDA_SECTOR_BYTES) + hjg_cuda_block_bytes(sizeof(Facts));
+	return hjg_cuda_block_bytes(nsectors_of(shape->build_rows) * HJG_K_SECTOR_BYTES) + hjg_cuda_block_bytes(sizeof(Facts));
 }
 
 static bool
@@ -200,9 +198,9 @@ table_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide 
 	if (status != HJG_OK)
 		return status;
 	table->nsectors = (hjg_u32) nsectors;
-	status = hjg_cuda_alloc(stream, nsectors * HJG_CUDA_SECTOR_BYTES, &table->slots);
+	status = hjg_cuda_alloc(stream, nsectors * HJG_K_SECTOR_BYTES, &table->slots);
 	if (status == HJG_OK)
-		status = fill_words(stream, table->slots, nsectors * HJG_CUDA_SECTOR_BYTES / sizeof(hjg_u32));
+		status = fill_words(stream, table->slots, nsectors * HJG_K_SECTOR_BYTES / sizeof(hjg_u32));
 	if (status == HJG_OK)
 	{
 		HjgKTable	args = {

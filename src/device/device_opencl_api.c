@@ -181,13 +181,13 @@ text_of(const HjgClApi *api, cl_device_id id, cl_device_info what, char *text, s
 static bool
 divides_by_counts(const HjgClApi *api, cl_device_id id)
 {
-	cl_device_partition_property ways[16];
+	cl_device_partition_property divisions[16];
 	size_t		bytes = 0;
 
-	if (api->device_info(id, CL_DEVICE_PARTITION_PROPERTIES, sizeof(ways), ways, &bytes) != CL_SUCCESS)
+	if (api->device_info(id, CL_DEVICE_PARTITION_PROPERTIES, sizeof(divisions), divisions, &bytes) != CL_SUCCESS)
 		return false;
-	for (size_t i = 0; i < bytes / sizeof(ways[0]) && i < 16; i++)
-		if (ways[i] == CL_DEVICE_PARTITION_BY_COUNTS)
+	for (size_t i = 0; i < bytes / sizeof(divisions[0]) && i < 16; i++)
+		if (divisions[i] == CL_DEVICE_PARTITION_BY_COUNTS)
 			return true;
 	return false;
 }

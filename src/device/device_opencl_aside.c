@@ -86,7 +86,7 @@ warm_up(const HjgRunner *runner, const HjgCoupledConfig *with, int key_width)
 
 	for (hjg_u32 i = 0; i < WARM_ROWS && status == HJG_OK; i++)
 		memcpy(keys + i * (size_t) key_width, &i, sizeof(i));
-	for (int way = 0; way < 2 && status == HJG_OK; way++)
+	for (int partitioned = 0; partitioned < 2 && status == HJG_OK; partitioned++)
 	{
 		const HjgSegment segment = {.keys = keys, .nrows = WARM_ROWS};
 		HjgResult	result = {.pages = &pairs, .npages = 1, .page_pairs = WARM_ROWS};
@@ -94,7 +94,7 @@ warm_up(const HjgRunner *runner, const HjgCoupledConfig *with, int key_width)
 		HjgCursor	cursor = {0};
 		HjgCoupled *join;
 
-		config.strategy = strategies[way];
+		config.strategy = strategies[partitioned];
 		config.pipeline = HJG_PIPELINE_E;
 		status = hjg_coupled_build(&aside_env, &config, runner, key_width, HJG_MATCH_ALL, &segment, 1, &join);
 		if (status != HJG_OK)

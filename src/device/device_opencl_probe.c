@@ -104,7 +104,7 @@ try_join(HjgClDevice *device)
 
 	for (hjg_u32 i = 0; i < TRIED_ROWS && good; i++)
 		keys[i] = i * 2654435761u;
-	for (int way = 0; way < 2 && good; way++)
+	for (int partitioned = 0; partitioned < 2 && good; partitioned++)
 	{
 		const HjgSegment segment = {.keys = keys, .nrows = TRIED_ROWS};
 		HjgResult	result = {.pages = &pairs, .npages = 1, .page_pairs = TRIED_ROWS};
@@ -113,7 +113,7 @@ try_join(HjgClDevice *device)
 		HjgCoupled *join;
 
 		hjg_coupled_defaults(&config);
-		config.strategy = way ? HJG_COUPLED_PHJ_DD : HJG_COUPLED_SHJ_DD;
+		config.strategy = partitioned ? HJG_COUPLED_PHJ_DD : HJG_COUPLED_SHJ_DD;
 		config.pipeline = HJG_PIPELINE_E;
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 			config.fixed_ratios[i] = 0;

@@ -165,12 +165,12 @@ hjg_cl_open(const HjgClApi *api, cl_device_id id, int units, HjgClDevice *device
 		return false;
 	if (units > 0 && (cl_uint) units < device->units && device->facts.fission_by_counts)
 	{
-		const cl_device_partition_property way[] = {
+		const cl_device_partition_property division[] = {
 			CL_DEVICE_PARTITION_BY_COUNTS, units, CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0
 		};
 		cl_uint		n = 0;
 
-		error = api->create_sub_devices(id, way, 1, &device->id, &n);
+		error = api->create_sub_devices(id, division, 1, &device->id, &n);
 		if (error != CL_SUCCESS || n < 1)
 		{
 			snprintf(reason, room, "%s", hjg_cl_error_text(error));

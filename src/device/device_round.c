@@ -5,8 +5,8 @@
  * The operation's request is in memory that others can write: it is copied once, and the copy is checked
  * and used.  The reader of its results checks them in the same way (hjg_check_round).
  *
- * When a device gives up a join, the cpu engine joins instead, on the first way, once no other operation
- * of the join runs.  Until then an operation that failed beside others, or on another way, is queued
+ * When a device gives up a join, the cpu engine joins instead, on the first stream, once no other operation
+ * of the join runs.  Until then an operation that failed beside others, or on another stream, is queued
  * again.
  */
 #define _GNU_SOURCE
@@ -66,23 +66,23 @@ hjg_round_pools_free(void)
 static bool
 env_poll(void *arg)
 {
-	HjgJobWay  *way = arg;
-	const HjgServe *serve = way->task->serve;
+	HjgJobStream *stream = arg;
+	const HjgServe *serve = stream->task->serve;
 
-	hjg_beat_progress(&way->beat);
-	return __atomic_load_n(&serve->view.jobs[way->task->job_ix].cancel, __ATOMIC_RELAXED) != 0 ||
+	hjg_beat_progress(&stream->beat);
+	return __atomic_load_n(&serve->view.jobs[stream->task->job_ix].cancel, __ATOMIC_RELAXED) != 0 ||
 		__atomic_load_n(&serve->stopping, __ATOMIC_RELAXED);
 }
 
 static void *
 env_alloc(void *arg, size_t bytes)
 {
-	HjgJobWay  *way = arg;
+	HjgJobStream *stream = arg;
 	bool		fresh;
 	void	   *ptr = hjg_workspace_alloc(bytes, &fresh);
 
 	if (fresh && ptr != NULL)
-		hjg_workspace_touch(ptr, bytes, way->env.pool, env_poll, way);
+		hjg_workspace_touch(ptr, bytes, stream->env.pool, env_poll, stream);
 	return ptr;
 }
 
@@ -95,11 +95,11 @@ env_free(void *arg, void *ptr, size_t bytes)
 void
 hjg_round_drop_join(HjgJobTask *task)
 {
-	if (task->ways[0].join != NULL)
-		task->driver->free(task->ways[0].join);
-	for (int i = 0; i < HJG_MAX_WAYS; i++)
-		task->ways[i].join = NULL;
-	task->nways = 1;
+	if (task->streams[0].join != NULL)
+		task->driver->free(task->streams[0].join);
+	for (int i = 0; i < HJG_MAX_STREAMS; i++)
+		task->streams[i].join = NULL;
+	task->nstreams = 1;
 	task->driver = NULL;
 }
 
@@ -140,7 +140,7 @@ collect_inputs(const HjgJobTask *task, const HjgOp *op, HjgSideId side, int *nse
 static HjgStatus
 build_join(HjgJobTask *task, const HjgJobSlot *job, int number)
 {
-	HjgJobWay  *way = &task->ways[0];
+	HjgJobStream *stream = &task->streams[0];
 	HjgSegment *segments;
 	HjgStatus	status;
 	int			nsegments = 0;
@@ -148,9 +148,9 @@ build_join(HjgJobTask *task, const HjgJobSlot *job, int number)
 	segments = collect_inputs(task, &job->build, HJG_SIDE_BUILD, &nsegments);
 	if (segments == NULL)
 		return HJG_ERR_INPUT;
-	status = task->driver->build(number, &way->env, &task->spec, segments, nsegments, &way->join);
+	status = task->driver->build(number, &stream->env, &task->spec, segments, nsegments, &stream->join);
 	if (status != HJG_OK)
-		way->join = NULL;
+		stream->join = NULL;
 	free(segments);
 	return status;
 }
@@ -169,7 +169,7 @@ gives_up(const HjgJobTask *task, HjgStatus status)
 }
 
 /*
- * Let the cpu engine take over, in the job's only running operation and on its first way.  False when
+ * Let the cpu engine take over, in the job's only running operation and on its first stream.  False when
  * building failed too.
  */
 static bool
@@ -203,18 +203,18 @@ run_build(HjgJobTask *task, const HjgJobSlot *job)
 	HjgStatus	status;
 	int			number;
 
-	hjg_fault_here(HJG_FAULT_PHASE_BUILD, env_poll, &task->ways[0]);
+	hjg_fault_here(HJG_FAULT_PHASE_BUILD, env_poll, &task->streams[0]);
 	if (!read_spec(job, &task->spec))
 		return HJG_ERR_INPUT;
 	task->driver = hjg_driver_of((int) __atomic_load_n(&job->device_ix, __ATOMIC_RELAXED), &number);
 	if (task->driver == NULL)
 		return HJG_ERR_INPUT;
-	if (env_poll(&task->ways[0]))
+	if (env_poll(&task->streams[0]))
 		return HJG_ERR_CANCELLED;
-	for (int i = 0; i < HJG_MAX_WAYS; i++)
-		task->ways[i].env = (HjgEnv) {
+	for (int i = 0; i < HJG_MAX_STREAMS; i++)
+		task->streams[i].env = (HjgEnv) {
 			.pool = pool_of(task->serve, task->spec.nthreads),
-			.arg = &task->ways[i],
+			.arg = &task->streams[i],
 			.alloc = env_alloc,
 			.free = env_free,
 			.poll = env_poll,
@@ -262,7 +262,7 @@ make_own_pages(Pages *pages, hjg_u32 npages)
 
 typedef struct SumPieces
 {
-	HjgJobWay  *way;
+	HjgJobStream *stream;
 	const HjgResult *result;
 	HjgPair   **own;
 	hjg_u64		sum;
@@ -286,16 +286,16 @@ sum_piece(void *arg, int piece, int worker)
 		memcpy(result->pages[piece], page, n * sizeof(HjgPair));
 	if (!result->summed && result->gathered != 0)
 		__atomic_fetch_add(&pieces->payload_sum,
-						   hjg_check_payload(result->pages[piece], (hjg_u32) piece, n, pieces->way->task->spec.payload,
+						   hjg_check_payload(result->pages[piece], (hjg_u32) piece, n, pieces->stream->task->spec.payload,
 											 result->gathered), __ATOMIC_RELAXED);
-	hjg_beat_progress(&pieces->way->beat);
+	hjg_beat_progress(&pieces->stream->beat);
 }
 
 /* Write the checksums of a result into the report, and copy the pairs of private pages into the arena. */
 static void
-sum_result(HjgJobWay *way, const HjgResult *result, HjgPair **own, HjgOpReport *report)
+sum_result(HjgJobStream *stream, const HjgResult *result, HjgPair **own, HjgOpReport *report)
 {
-	SumPieces	pieces = {.way = way, .result = result, .own = own};
+	SumPieces	pieces = {.stream = stream, .result = result, .own = own};
 	int			npages = (int) ((result->npairs + result->page_pairs - 1) / result->page_pairs);
 
 	if (result->summed)
@@ -304,16 +304,16 @@ sum_result(HjgJobWay *way, const HjgResult *result, HjgPair **own, HjgOpReport *
 		pieces.payload_sum = result->payload_sum;
 	}
 	if (!result->summed || own != NULL)
-		hjg_pool_run(npages > 1 ? way->env.pool : NULL, npages, sum_piece, &pieces);
+		hjg_pool_run(npages > 1 ? stream->env.pool : NULL, npages, sum_piece, &pieces);
 	__atomic_store_n(&report->checksum, pieces.sum, __ATOMIC_RELAXED);
 	__atomic_store_n(&report->payload_sum, pieces.payload_sum, __ATOMIC_RELAXED);
 	__atomic_store_n(&report->gathered, result->gathered, __ATOMIC_RELAXED);
 }
 
 static HjgStatus
-run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
+run_probe(HjgJobStream *stream, const HjgOp *op, HjgOpReport *report)
 {
-	const HjgJobTask *task = way->task;
+	const HjgJobTask *task = stream->task;
 	const HjgArenaView *view = &task->serve->view;
 	HjgResult	result = {.page_pairs = hjg_page_pairs(task->spec.payload), .sum = true};
 	Pages		pages = {0};
@@ -325,10 +325,10 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 	int			nsegments = 0;
 	HjgSpoil	spoil;
 
-	hjg_fault_here(HJG_FAULT_PHASE_PROBE, env_poll, way);
-	if (way->join == NULL)
+	hjg_fault_here(HJG_FAULT_PHASE_PROBE, env_poll, stream);
+	if (stream->join == NULL)
 		return task->build_status != HJG_OK ? task->build_status : HJG_ERR_INPUT;
-	if (env_poll(way))
+	if (env_poll(stream))
 		return HJG_ERR_CANCELLED;
 	if (room > view->nslabs)
 		return HJG_ERR_INPUT;
@@ -342,13 +342,13 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 		result.pages = task->driver->staged ? pages.own : pages.arena;
 		result.npages = (int) npages;
 		if (status == HJG_OK)
-			status = task->driver->probe(way->join, segments, nsegments, &cursor, &result);
+			status = task->driver->probe(stream->join, segments, nsegments, &cursor, &result);
 	}
 	if (status == HJG_OK)
 	{
 		result.pages = pages.arena;
-		sum_result(way, &result, pages.own, report);
-		spoil = hjg_fault_here(HJG_FAULT_PHASE_RESULT, env_poll, way);
+		sum_result(stream, &result, pages.own, report);
+		spoil = hjg_fault_here(HJG_FAULT_PHASE_RESULT, env_poll, stream);
 		if (spoil == HJG_SPOIL_CORRUPT && result.npairs > 0)
 			result.pages[0][0].build_row ^= 1;
 		if (spoil == HJG_SPOIL_TRUNCATE && result.npairs > 0)
@@ -357,7 +357,7 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 		{
 			result.npairs--;
 			result.summed = false;
-			sum_result(way, &result, NULL, report);
+			sum_result(stream, &result, NULL, report);
 		}
 		if (spoil == HJG_SPOIL_COLUMNS && result.npairs > 0)
 			((char *) result.pages[0])[hjg_page_payload_off(task->spec.payload, HJG_SIDE_BUILD)] ^= 1;
@@ -376,10 +376,10 @@ publish_stats(HjgJobTask *task)
 {
 	HjgJobStats stats = task->stats;
 
-	if (task->ways[0].join != NULL)
+	if (task->streams[0].join != NULL)
 	{
 		stats = (HjgJobStats) {0};
-		task->driver->stats(task->ways[0].join, &stats);
+		task->driver->stats(task->streams[0].join, &stats);
 		stats.busy_ns = task->stats.busy_ns;
 		stats.fallback = task->stats.fallback;
 		task->stats = stats;
@@ -393,22 +393,22 @@ publish_stats(HjgJobTask *task)
  * the cpu engine takes over.
  */
 static bool
-settle_probe(HjgJobWay *way, const HjgClaim *claim, HjgStatus *status)
+settle_probe(HjgJobStream *stream, const HjgClaim *claim, HjgStatus *status)
 {
-	HjgJobTask *task = way->task;
+	HjgJobTask *task = stream->task;
 	bool		alone;
 
 	if (__atomic_load_n(&task->failed, __ATOMIC_RELAXED) == HJG_OK)
 	{
-		*status = run_probe(way, claim->op, claim->report);
+		*status = run_probe(stream, claim->op, claim->report);
 		if (!gives_up(task, *status))
 			return true;
 	}
 	pthread_mutex_lock(&task->lock);
 	if (task->failed == HJG_OK)
 		__atomic_store_n(&task->failed, *status, __ATOMIC_RELAXED);
-	task->nways = 1;
-	alone = task->nrunning == 1 && way == &task->ways[0];
+	task->nstreams = 1;
+	alone = task->nrunning == 1 && stream == &task->streams[0];
 	pthread_mutex_unlock(&task->lock);
 	if (!alone)
 		return false;
@@ -416,37 +416,37 @@ settle_probe(HjgJobWay *way, const HjgClaim *claim, HjgStatus *status)
 	*status = task->failed;
 	task->failed = HJG_OK;
 	if (take_over(task, claim->job, *status))
-		*status = run_probe(way, claim->op, claim->report);
+		*status = run_probe(stream, claim->op, claim->report);
 	return true;
 }
 
 void
-hjg_round_carry_out(HjgJobWay *way, const HjgClaim *claim)
+hjg_round_carry_out(HjgJobStream *stream, const HjgClaim *claim)
 {
-	HjgJobTask *task = way->task;
+	HjgJobTask *task = stream->task;
 	HjgOpReport *report = claim->report;
 	HjgServe   *serve = task->serve;
 	HjgStatus	status = HJG_OK;
 	bool		settled = true;
 
 	__atomic_store_n(&report->started_ns, hjg_now_ns(), __ATOMIC_RELAXED);
-	hjg_beat_enter(&way->beat);
+	hjg_beat_enter(&stream->beat);
 	if (claim->is_build)
 	{
 		status = run_build(task, claim->job);
 		task->build_status = status;
 	}
 	else
-		settled = settle_probe(way, claim, &status);
-	hjg_beat_leave(&way->beat);
+		settled = settle_probe(stream, claim, &status);
+	hjg_beat_leave(&stream->beat);
 	if (!settled)
 	{
 		hjg_op_move(report, task->generation, HJG_OP_RUNNING, HJG_OP_QUEUED);
 		return;
 	}
 	pthread_mutex_lock(&task->lock);
-	if (claim->is_build && status == HJG_OK && task->driver->branch != NULL)
-		task->nways = HJG_MAX_WAYS;
+	if (claim->is_build && status == HJG_OK && task->driver->open_stream != NULL)
+		task->nstreams = HJG_MAX_STREAMS;
 	publish_stats(task);
 	pthread_mutex_unlock(&task->lock);
 	__atomic_store_n(&report->status, status, __ATOMIC_RELAXED);

@@ -7,13 +7,13 @@
  * the last job, so that many jobs progress side by side.  All runners share the engine pools, which
  * interleave the pieces of their operations.
  *
- * Ways.  An engine's join takes one call at a time, so by default a job has one way, and one runner works
- * on it at a time.  If a driver gives branches of its join, a job has up to HJG_MAX_WAYS ways and as many
- * runners: one batch is copied in while another is joined and a third is copied out.  A way is opened when
- * there is an operation for it; a refused one is not tried again.
+ * Streams.  An engine's join takes one call at a time, so by default a job has one stream, and one runner
+ * works on it at a time.  If a driver opens further streams of its join, a job has up to HJG_MAX_STREAMS
+ * and as many runners: one batch is copied in while another is joined and a third is copied out.  A stream
+ * is opened when there is an operation for it; a refused one is not tried again.
  *
- * A runner that finds no free way at a marked job leaves the mark; the runners on the ways look at all
- * marks again when they are done.
+ * A runner that finds no free stream at a marked job leaves the mark; the runners on the streams look at
+ * all marks again when they are done.
  *
  * When a device gives up a join, no operation of the job is claimed until the cpu engine has taken over
  * (device_round.c).
@@ -37,7 +37,7 @@
 
 static HjgServe *serve;
 static HjgJobTask tasks[HJG_MAX_JOBS];
-static HjgBeatSource *beat_sources[HJG_MAX_JOBS * HJG_MAX_WAYS];
+static HjgBeatSource *beat_sources[HJG_MAX_JOBS * HJG_MAX_STREAMS];
 static pthread_t runners[MAX_RUNNERS];
 static int	nrunners;
 
@@ -74,21 +74,21 @@ claim_op(HjgJobTask *task, HjgClaim *claim)
 	return false;
 }
 
-/* Find a free way, opened if necessary; NULL when there is none. */
-static HjgJobWay *
-free_way(HjgJobTask *task)
+/* Find a free stream, opened if necessary; NULL when there is none. */
+static HjgJobStream *
+find_stream(HjgJobTask *task)
 {
-	for (int i = 0; i < task->nways; i++)
+	for (int i = 0; i < task->nstreams; i++)
 	{
-		HjgJobWay  *way = &task->ways[i];
+		HjgJobStream *stream = &task->streams[i];
 
-		if (way->busy)
+		if (stream->busy)
 			continue;
-		if (i > 0 && way->join == NULL)
-			way->join = task->driver->branch(task->ways[0].join, &way->env);
-		if (i == 0 || way->join != NULL)
-			return way;
-		task->nways = i;
+		if (i > 0 && stream->join == NULL)
+			stream->join = task->driver->open_stream(task->streams[0].join, &stream->env);
+		if (i == 0 || stream->join != NULL)
+			return stream;
+		task->nstreams = i;
 	}
 	return NULL;
 }
@@ -103,8 +103,8 @@ has_queued(const HjgJobReport *report)
 	return false;
 }
 
-/* Claim one operation of a marked job, and a way for it, with the lock; NULL when there is none. */
-static HjgJobWay *
+/* Claim one operation of a marked job, and a stream for it, with the lock; NULL when there is none. */
+static HjgJobStream *
 visit_job(HjgJobTask *task, HjgClaim *claim)
 {
 	const HjgJobSlot *job = &serve->view.jobs[task->job_ix];
@@ -112,9 +112,9 @@ visit_job(HjgJobTask *task, HjgClaim *claim)
 	hjg_u64		word = __atomic_load_n(&job->word, __ATOMIC_SEQ_CST);
 	bool		ours = HJG_WORD_STATE(word) == HJG_JOB_LEASED &&
 		__atomic_load_n(&job->epoch, __ATOMIC_RELAXED) == serve->epoch;
-	HjgJobWay  *way;
+	HjgJobStream *stream;
 
-	if (task->nrunning >= task->nways ||
+	if (task->nrunning >= task->nstreams ||
 		(task->nrunning > 0 && (!ours || task->generation != HJG_WORD_GENERATION(word))) ||
 		!hjg_doorbell_take(&serve->view, task->job_ix))
 		return NULL;
@@ -132,27 +132,27 @@ visit_job(HjgJobTask *task, HjgClaim *claim)
 	}
 	if (task->nrunning > 0 && !has_queued(report))
 		return NULL;
-	way = free_way(task);
-	if (way == NULL || !claim_op(task, claim))
+	stream = find_stream(task);
+	if (stream == NULL || !claim_op(task, claim))
 		return NULL;
-	way->busy = true;
+	stream->busy = true;
 	if (task->nrunning++ == 0)
 		task->busy_since_ns = hjg_now_ns();
-	__atomic_store_n(&report->attended, task->nrunning == task->nways, __ATOMIC_SEQ_CST);
-	if (task->nrunning < task->nways && has_queued(report))
+	__atomic_store_n(&report->attended, task->nrunning == task->nstreams, __ATOMIC_SEQ_CST);
+	if (task->nrunning < task->nstreams && has_queued(report))
 		hjg_doorbell_remark(&serve->view, task->job_ix);
-	return way;
+	return stream;
 }
 
-/* Release the way after its operation. */
+/* Release the stream after its operation. */
 static void
-leave_way(HjgJobWay *way)
+leave_stream(HjgJobStream *stream)
 {
-	HjgJobTask *task = way->task;
+	HjgJobTask *task = stream->task;
 	HjgJobReport *report = report_of(task);
 
 	pthread_mutex_lock(&task->lock);
-	way->busy = false;
+	stream->busy = false;
 	if (--task->nrunning == 0)
 		task->stats.busy_ns += hjg_now_ns() - task->busy_since_ns;
 	__atomic_store_n(&report->attended, 0, __ATOMIC_SEQ_CST);
@@ -171,7 +171,7 @@ run_next(hjg_u32 *start)
 		hjg_u32		ix = (*start + i) % HJG_MAX_JOBS;
 		HjgJobTask *task = &tasks[ix];
 		const hjg_u64 *submitted = &serve->view.block->submitted[ix / 64];
-		HjgJobWay  *way;
+		HjgJobStream *stream;
 		HjgClaim	claim;
 
 		if (ix % 64 == 0 && __atomic_load_n(submitted, __ATOMIC_SEQ_CST) == 0)
@@ -182,13 +182,13 @@ run_next(hjg_u32 *start)
 		if ((__atomic_load_n(submitted, __ATOMIC_RELAXED) & 1ull << ix % 64) == 0 ||
 			pthread_mutex_trylock(&task->lock) != 0)
 			continue;
-		way = visit_job(task, &claim);
+		stream = visit_job(task, &claim);
 		pthread_mutex_unlock(&task->lock);
-		if (way == NULL)
+		if (stream == NULL)
 			continue;
 		hjg_doorbell_poll_end(&serve->view, true);
-		hjg_round_carry_out(way, &claim);
-		leave_way(way);
+		hjg_round_carry_out(stream, &claim);
+		leave_stream(stream);
 		*start = ix + 1;
 		return true;
 	}
@@ -234,12 +234,12 @@ hjg_scheduler_start(HjgServe *with)
 		serve->nthreads = hjg_device_cpus();
 	for (hjg_u32 ix = 0; ix < HJG_MAX_JOBS; ix++)
 	{
-		tasks[ix] = (HjgJobTask) {.serve = serve, .lock = PTHREAD_MUTEX_INITIALIZER, .job_ix = ix, .nways = 1};
-		for (int i = 0; i < HJG_MAX_WAYS; i++)
+		tasks[ix] = (HjgJobTask) {.serve = serve, .lock = PTHREAD_MUTEX_INITIALIZER, .job_ix = ix, .nstreams = 1};
+		for (int i = 0; i < HJG_MAX_STREAMS; i++)
 		{
-			tasks[ix].ways[i].task = &tasks[ix];
-			tasks[ix].ways[i].beat.job_ix = ix;
-			beat_sources[ix * HJG_MAX_WAYS + (hjg_u32) i] = &tasks[ix].ways[i].beat;
+			tasks[ix].streams[i].task = &tasks[ix];
+			tasks[ix].streams[i].beat.job_ix = ix;
+			beat_sources[ix * HJG_MAX_STREAMS + (hjg_u32) i] = &tasks[ix].streams[i].beat;
 		}
 	}
 
@@ -254,7 +254,7 @@ hjg_scheduler_start(HjgServe *with)
 	hjg_cl_costs_open(with->view.control);
 	hjg_drivers_open(block->devices, serve->list_all);
 
-	if (!hjg_beat_start(&serve->view, beat_sources, HJG_MAX_JOBS * HJG_MAX_WAYS))
+	if (!hjg_beat_start(&serve->view, beat_sources, HJG_MAX_JOBS * HJG_MAX_STREAMS))
 	{
 		fprintf(stderr, "hjoin_gpu_device: cannot start a thread\n");
 		return false;

@@ -426,9 +426,6 @@ typedef struct HjgCudaStrategy
 /* Define hjg_cuda_<name> with the other members; its row in hjg_strategy.h has the keys that it takes. */
 #define HJG_CUDA_STRATEGY(its_name, ...) const HjgCudaStrategy hjg_cuda_##its_name = {.name = #its_name, __VA_ARGS__}
 
-/* Bytes that a random access of device memory moves. */
-#define HJG_CUDA_SECTOR_BYTES 32
-
 /* Most chunks of build rows, each the size of a table, in which a partition may be joined. */
 #define HJG_CUDA_MOST_CHUNKS 16
 

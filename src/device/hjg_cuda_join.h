@@ -21,7 +21,7 @@
  * rows with very many matches: a join that meets such rows drops its strategy for good.
  *
  * If probes only read the table (HjgCudaStrategy.shared, csr), several batches are probed at a time, each
- * through a branch with its own streams and buffers (device_cuda_branch.c).
+ * through a further join with its own streams and buffers (device_cuda_concurrent.c).
  */
 #ifndef HJG_CUDA_JOIN_H
 #define HJG_CUDA_JOIN_H
@@ -180,17 +180,17 @@ typedef struct HjgCudaJoin
 	HjgJoinSpec spec;
 	HjgCudaGrant grant;
 	HjgCudaStreams *streams;
-	bool		branching;		/* the table stays as it was built, so branches are allowed */
-	struct HjgCudaJoin *trunk;	/* of a branch: the join that owns its table */
-	struct HjgCudaJoin *branches[HJG_MAX_WAYS - 1];
-	int			nbranches;		/* grows while other threads collect statistics */
+	bool		concurrent;		/* the table stays as it was built, so further joins may probe it */
+	struct HjgCudaJoin *owner;	/* of a further join: the one that owns its table */
+	struct HjgCudaJoin *further[HJG_MAX_STREAMS - 1];
+	int			nfurther;		/* grows while other threads collect statistics */
 
 	/* the table */
 	const HjgCudaStrategy *strategy;	/* or NULL: the csr table */
 	void	   *table;			/* of the strategy */
 	HjgCudaSide build;			/* raw keys, as long as there is a strategy */
 	HjgCudaCsr	csr;
-	HjgCudaPayload payload;			/* a branch borrows the build columns, too */
+	HjgCudaPayload payload;			/* a further join borrows the build columns, too */
 
 	HjgCudaBuildPasses *passes;		/* not NULL: several build passes; the members below are unused */
 	bool		bounded;		/* the grant has room for the csr table */
@@ -219,7 +219,7 @@ extern HjgUnitCosts hjg_cuda_costs(const HjgCudaDevice *device);
 extern bool hjg_cuda_build_fits(HjgCudaJoin *join, hjg_u64 nrows);
 /* Replace the strategy by the csr table.  Waits for all streams. */
 extern HjgStatus hjg_cuda_use_csr(HjgCudaJoin *join);
-/* Free everything that the join itself has on the device; branches and passes are freed before. */
+/* Free everything that the join itself has on the device; further joins and passes are freed before. */
 extern void hjg_cuda_release(HjgCudaJoin *join);
 /* Write row numbers first_row, first_row + 1, ... */
 extern HjgStatus hjg_cuda_number_rows(HjgCudaStream *stream, HjgCudaPtr rows, hjg_u64 n, hjg_u32 first_row);
@@ -287,13 +287,13 @@ extern HjgStatus hjg_cuda_probe_once(HjgCudaJoin *join, HjgMatchMode mode, bool 
 extern HjgStatus hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
 										HjgCursor *cursor, HjgResult *result);
 
-/* ---- device_cuda_branch.c ---- */
+/* ---- device_cuda_concurrent.c ---- */
 
-/* Make a branch, as HjgDriver.branch; the context is current. */
-extern HjgCudaJoin *hjg_cuda_branch_make(HjgCudaJoin *join, const HjgEnv *env);
-/* Free the branches; none may be in use. */
-extern void hjg_cuda_branches_free(HjgCudaJoin *join);
-/* Add up the statistics of a join and its branches. */
+/* Make a further join, as HjgDriver.open_stream; the context is current. */
+extern HjgCudaJoin *hjg_cuda_concurrent_open(HjgCudaJoin *join, const HjgEnv *env);
+/* Free the further joins; none may be in use. */
+extern void hjg_cuda_concurrent_free(HjgCudaJoin *join);
+/* Add up the statistics of a join and its further joins. */
 extern void hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats);
 
 /* ---- device_cuda_payload.c ---- */
@@ -304,9 +304,9 @@ extern void hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats);
  */
 extern void hjg_cuda_payload_plan(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows, hjg_u64 limit);
 extern size_t hjg_cuda_payload_bytes(const HjgCudaJoin *join);
-/* Compute the memory that each branch needs for itself; it borrows the rest. */
+/* Compute the memory that each further join needs for itself; it borrows the rest. */
 extern size_t hjg_cuda_payload_chunk_bytes(const HjgCudaJoin *join);
-extern void hjg_cuda_payload_borrow(HjgCudaJoin *branch);
+extern void hjg_cuda_payload_borrow(HjgCudaJoin *further);
 extern void hjg_cuda_payload_drop(HjgCudaJoin *join);
 /*
  * Copy build columns to the device; allocate buffers of chunks together with these.  After an error they

@@ -25,7 +25,7 @@
 /*
  * One family of devices.  The driver owns its joins; env and the keys of the build side are valid as long
  * as the join.  build and probe are as in hjg_engine.h; any runner may call them, but only one at a time
- * for a join or a branch of it.
+ * for a stream of a join.
  */
 typedef struct HjgDriver
 {
@@ -48,19 +48,19 @@ typedef struct HjgDriver
 	HjgStatus	(*probe) (void *join, const HjgSegment *segments, int nsegments,
 						  HjgCursor *cursor, HjgResult *result);
 	/*
-	 * Not NULL: make a branch, which probe() takes in place of the join.  Calls with the join and its
-	 * branches, fewer than HJG_MAX_WAYS, may run at the same time.  env is for the branch's calls.  NULL
-	 * when the join takes one call at a time, or memory is short.  free() of the join frees its branches;
-	 * stats() includes them.
+	 * Not NULL: open a further stream of the join, which probe() takes in place of the join.  Calls with the
+	 * join and its streams, fewer than HJG_MAX_STREAMS, may run at the same time.  env is for the stream's
+	 * calls.  NULL when the join takes one call at a time, or memory is short.  free() of the join frees its
+	 * streams; stats() includes them.
 	 */
-	void	   *(*branch) (void *join, const HjgEnv *env);
+	void	   *(*open_stream) (void *join, const HjgEnv *env);
 	/* Fill in the join's statistics; may be called during probes. */
 	void		(*stats) (const void *join, HjgJobStats *stats);
 	void		(*free) (void *join);
 } HjgDriver;
 
 /* Most operations of one job that run at a time. */
-#define HJG_MAX_WAYS 3
+#define HJG_MAX_STREAMS 3
 
 extern const HjgDriver hjg_opencl_driver;	/* device_opencl.c */
 extern const HjgDriver hjg_cpu_driver;	/* device_cpu.c */

@@ -15,14 +15,14 @@ typedef struct HjgJobTask HjgJobTask;
  * One of the concurrent calls into a job's join.  Its runner uses it while busy; otherwise the holder of
  * the task's lock does.
  */
-typedef struct HjgJobWay
+typedef struct HjgJobStream
 {
 	HjgJobTask *task;
 	HjgBeatSource beat;
-	HjgEnv		env;			/* its arg is the way */
-	void	   *join;			/* the join in the first way, branches in others; NULL: none */
+	HjgEnv		env;			/* its arg is the stream */
+	void	   *join;			/* the join in the first stream, what it opened in others; NULL: none */
 	bool		busy;			/* under the lock */
-} HjgJobWay;
+} HjgJobStream;
 
 struct HjgJobTask
 {
@@ -30,8 +30,8 @@ struct HjgJobTask
 	pthread_mutex_t lock;
 	hjg_u32		job_ix;
 	hjg_u32		generation;
-	int			nways;			/* ways that may be used */
-	int			nrunning;		/* busy ways */
+	int			nstreams;		/* streams that may be used */
+	int			nrunning;		/* busy streams */
 	HjgStatus	failed;			/* reason why the cpu engine must join instead, or HJG_OK */
 	hjg_u64		busy_since_ns;	/* while operations run */
 	int			next_batch;
@@ -42,7 +42,7 @@ struct HjgJobTask
 	HjgStatus	build_status;
 	HjgJobStats stats;			/* last statistics; under the lock, except for fallback: the status that
 								 * made the cpu engine join, or HJG_OK */
-	HjgJobWay	ways[HJG_MAX_WAYS];
+	HjgJobStream streams[HJG_MAX_STREAMS];
 };
 
 /* An operation that a runner has claimed. */
@@ -56,9 +56,9 @@ typedef struct HjgClaim
 
 /* ---- device_round.c ---- */
 
-/* Run a claimed operation on its way, and declare it ready or queue it again. */
-extern void hjg_round_carry_out(HjgJobWay *way, const HjgClaim *claim);
-/* Free the join and its branches, which are not in use. */
+/* Run a claimed operation on its stream, and declare it ready or queue it again. */
+extern void hjg_round_carry_out(HjgJobStream *stream, const HjgClaim *claim);
+/* Free the join and its streams, which are not in use. */
 extern void hjg_round_drop_join(HjgJobTask *task);
 /* Free the pools; no runner works any more. */
 extern void hjg_round_pools_free(void);

@@ -144,8 +144,8 @@ hjg_lab_traffic_nop_chain(const HjgCudaDevice *device, const HjgCudaShape *shape
 {
 	const hjg_u64 width = (hjg_u64) shape->key_width;
 
-	return chain_table_bytes(shape->build_rows) + shape->build_rows * (width + 2 * HJG_CUDA_SECTOR_BYTES + sizeof(hjg_u32)) +
-		shape->probe_rows * (width + sizeof(hjg_u32) + 3 * HJG_CUDA_SECTOR_BYTES);
+	return chain_table_bytes(shape->build_rows) + shape->build_rows * (width + 2 * HJG_K_SECTOR_BYTES + sizeof(hjg_u32)) +
+		shape->probe_rows * (width + sizeof(hjg_u32) + 3 * HJG_K_SECTOR_BYTES);
 }
 
 static HjgStatus
@@ -203,8 +203,8 @@ hjg_lab_traffic_nop_open(const HjgCudaDevice *device, const HjgCudaShape *shape)
 	const hjg_u64 width = (hjg_u64) shape->key_width;
 	const hjg_u64 sectors = shape->key_width == HJG_KEY_WIDTH_4 ? 1 : 2;
 
-	return open_table_bytes(shape->build_rows) + shape->build_rows * (width + 2 * HJG_CUDA_SECTOR_BYTES) +
-		shape->probe_rows * (width + sizeof(hjg_u32) + sectors * HJG_CUDA_SECTOR_BYTES);
+	return open_table_bytes(shape->build_rows) + shape->build_rows * (width + 2 * HJG_K_SECTOR_BYTES) +
+		shape->probe_rows * (width + sizeof(hjg_u32) + sectors * HJG_K_SECTOR_BYTES);
 }
 
 static HjgStatus

@@ -6,34 +6,27 @@
 #include "device/hjg_cuda_parts.h"
 #include "lab/hjg_cuda_paper.h"
 
-/* Of the tables "table" and "packed": slots of a sector, and their load. */
-#define TABLE_SLOTS 4
-#define PACKED_SLOTS 7
-#define LOAD_PERCENT 60
-#define PACKED_LEAST_SECTORS 131072
-#define PACKED_SPARE_SHARE 16
-
 static hjg_u64
-sectors_bytes(hjg_u64 nrows, int slots)
+table_bytes(hjg_u64 nrows)
 {
-	return (nrows * 100 / (hjg_u64) (LOAD_PERCENT * slots) + 1) * HJG_CUDA_SECTOR_BYTES;
+	return HJG_K_SECTORS(nrows, HJG_K_TABLE_SLOTS, HJG_K_TABLE_PERCENT) * HJG_K_SECTOR_BYTES;
 }
 
 /* Wider keys have a tag in the table, and the key in its column. */
 size_t
 hjg_lab_table_probed(int key_width, hjg_u64 nrows)
 {
-	return sectors_bytes(nrows, TABLE_SLOTS) + (key_width > HJG_KEY_WIDTH_4 ? nrows * (size_t) key_width : 0);
+	return table_bytes(nrows) + (key_width > HJG_KEY_WIDTH_4 ? nrows * (size_t) key_width : 0);
 }
 
 /* Ignores the rounding by the division into regions. */
 size_t
 hjg_lab_packed_probed(hjg_u64 nrows)
 {
-	const size_t least = PACKED_LEAST_SECTORS * (size_t) HJG_CUDA_SECTOR_BYTES;
-	const size_t home = sectors_bytes(nrows, PACKED_SLOTS);
+	const hjg_u64 nsectors = HJG_K_SECTORS(nrows, HJG_K_PACKED_SLOTS, HJG_K_PACKED_PERCENT);
+	const hjg_u64 home = (nsectors < HJG_K_PACKED_LEAST ? HJG_K_PACKED_LEAST : nsectors) * HJG_K_SECTOR_BYTES;
 
-	return (home < least ? least : home) / PACKED_SPARE_SHARE * (PACKED_SPARE_SHARE + 1);
+	return home / HJG_K_PACKED_SPARE_SHARE * (HJG_K_PACKED_SPARE_SHARE + 1);
 }
 
 static hjg_u64
@@ -47,7 +40,7 @@ static hjg_u64
 traffic_table(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	return (shape->build_rows + shape->probe_rows) * (hjg_u64) (shape->key_width + (int) sizeof(hjg_u32)) +
-		2 * sectors_bytes(shape->build_rows, TABLE_SLOTS);
+		2 * table_bytes(shape->build_rows);
 }
 
 static hjg_u64

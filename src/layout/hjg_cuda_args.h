@@ -26,8 +26,26 @@
 /* Most partition bits: a block's counters lie in shared memory. */
 #define HJG_K_MAX_BITS 15
 
-/* The aligned scatter writes multiples of this many rows: one 32-byte sector of 8-byte rows. */
-#define HJG_K_SECTOR_ROWS 4
+/* Bytes that a random access of device memory moves. */
+#define HJG_K_SECTOR_BYTES 32
+
+/* The aligned scatter writes multiples of this many rows: one sector of 8-byte rows. */
+#define HJG_K_SECTOR_ROWS (HJG_K_SECTOR_BYTES / 8)
+
+/* Slots of a sector of the tables "table" and "packed", and the percentage of slots that is filled. */
+#define HJG_K_TABLE_SLOTS 4
+#define HJG_K_TABLE_PERCENT 60	/* fastest on an H100, with 2M and with 1M build rows */
+#define HJG_K_PACKED_SLOTS 7
+#define HJG_K_PACKED_PERCENT 60 /* fastest between 60 and 75 on an H100 with 2M build rows */
+
+/* Compute the sectors of a table. */
+#define HJG_K_SECTORS(nrows, slots, percent) ((nrows) * 100 / ((percent) * (slots)) + 1)
+
+/* Least sectors of "packed": they make row numbers of 20 bits fit its slots. */
+#define HJG_K_PACKED_LEAST 131072
+
+/* Sectors of "packed" for each spare one: at its load one in ten has a row too many. */
+#define HJG_K_PACKED_SPARE_SHARE 16
 
 /* A side with raw keys; rows are row numbers, or 0 if position i is row i. */
 typedef struct HjgKSide

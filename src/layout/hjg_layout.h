@@ -56,6 +56,9 @@ typedef struct HjgPair
 	hjg_u32		build_row;
 } HjgPair;
 
+/* Rows of the largest batch that a backend makes: its pairs, one for each row, fill a slab. */
+#define HJG_LARGEST_BATCH_ROWS (HJG_SLAB_BYTES / (hjg_u32) sizeof(HjgPair))
+
 /*
  * The pairs that an engine emits for a probe row with m matches.  SEMI also serves inner joins in which
  * each probe row has at most one match.

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "layout/hjg_cuda_args.h"
 #include "layout/hjg_job.h"
 #include "layout/hjg_layout.h"
 #include "layout/hjg_strategy.h"
@@ -139,7 +140,8 @@ extern double hjg_model_cuda_beyond_ns(double table_bytes, double l2_bytes, doub
 #define HJG_CUDA_ROUND_CALLS 5
 
 /* Bytes of the table of "table", and bytes that partitioning reads and writes for a row. */
-#define HJG_CUDA_TABLE_BYTES(rows) ((rows) * 8 / 0.6)
+#define HJG_CUDA_TABLE_BYTES(rows) \
+	((rows) * 100.0 / (HJG_K_TABLE_PERCENT * HJG_K_TABLE_SLOTS) * HJG_K_SECTOR_BYTES)
 #define HJG_CUDA_PASS_BYTES(key_width, npasses) ((key_width) + 2.0 * (npasses) * ((key_width) + 4))
 
 #endif							/* HJG_CUDA_MODEL_H */

@@ -262,6 +262,7 @@ extern double hjg_model_lookups_ns(const HjgUnitCosts *costs, const HjgLookups *
  * fit at a time, with two file buffers each; and count how often rows are written until each partition
  * fits.
  */
+#define HJG_MODEL_MOST_PASSES 6	/* then partitions that do not fit are joined in several build passes */
 extern int	hjg_model_partitions(double build_bytes, double memory_bytes, double buffer_bytes);
 extern int	hjg_model_spill_passes(double build_bytes, double memory_bytes, double first_buffer_bytes,
 								   double buffer_bytes);
@@ -282,7 +283,13 @@ extern double hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int
 extern double hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, int nkeys, int ncolumns);
 /* by merging groups with those of other processes, through files, */
 extern double hjg_model_exchange_ns(double ngroups);
-/* by writing groups to files and reading them, until those of a partition fit into memory, */
+/*
+ * by writing groups to files and reading them, until those of a partition fit into memory: by as many partitions at a time, a
+ * power of two, as have this much of the memory each,
+ */
+#define HJG_MODEL_GROUP_PARTITION_BYTES (64 * 1024)
+#define HJG_MODEL_GROUP_LEAST_BITS 2
+#define HJG_MODEL_GROUP_MOST_BITS 5
 extern double hjg_model_group_spill_ns(double ngroups, int ncolumns, double memory_bytes);
 /* and by emitting the groups, finished or in partial form. */
 extern double hjg_model_finish_ns(double ngroups, bool partial);

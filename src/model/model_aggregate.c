@@ -35,11 +35,6 @@
 /* Size up to which a table stays in a cache. */
 #define CACHED_BYTES (1024 * 1024.0)
 
-/* The memory limit for each partition that is written at a time, because files have buffers; and bounds of their number. */
-#define PARTITION_BYTES (64 * 1024.0)
-#define LEAST_PARTITIONS 4
-#define MOST_PARTITIONS 32
-
 /* Passing a value to core's sort; comparing two values, of fixed and of variable length. */
 #define SORT_VALUE_NS 25
 #define COMPARE_NS 3
@@ -79,7 +74,8 @@ double
 hjg_model_group_spill_ns(double ngroups, int ncolumns, double memory_bytes)
 {
 	const double bytes = table_bytes(ngroups, ncolumns);
-	const double partitions = fmin(fmax(memory_bytes / PARTITION_BYTES, LEAST_PARTITIONS), MOST_PARTITIONS);
+	const double partitions = fmin(fmax(memory_bytes / HJG_MODEL_GROUP_PARTITION_BYTES, 1 << HJG_MODEL_GROUP_LEAST_BITS),
+								   1 << HJG_MODEL_GROUP_MOST_BITS);
 
 	return bytes <= memory_bytes ? 0 : ngroups * EXCHANGE_NS * ceil(log(bytes / memory_bytes) / log(partitions));
 }

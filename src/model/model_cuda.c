@@ -9,12 +9,13 @@
 
 #include <math.h>
 
-
 /* Share of the L2 cache that holds a table read at random. */
 #define L2_SHARE 0.75
 
-#define PACKED_SLOT_BYTES (32.0 / 7 / 0.6 * 17 / 16)	/* of "packed": seven slots a sector, a load of 60 %, spare sectors */
-#define PACKED_LEAST_BYTES (131072 * 32.0 * 17 / 16)
+/* Bytes of a sector of "packed" with its share of the spare ones, and of the table. */
+#define PACKED_SECTOR_BYTES (HJG_K_SECTOR_BYTES * (1 + 1.0 / HJG_K_PACKED_SPARE_SHARE))
+#define PACKED_BYTES(rows) \
+	(fmax((rows) * 100 / (HJG_K_PACKED_PERCENT * HJG_K_PACKED_SLOTS), HJG_K_PACKED_LEAST) * PACKED_SECTOR_BYTES)
 #define ROW_BYTES 4.0			/* a row number */
 
 /*
@@ -82,7 +83,7 @@ hjg_model_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *siz
 			build_calls = DIRECT_CALLS;
 			break;
 		case HJG_CUDA_PACKED:
-			bytes = fmax(b * PACKED_SLOT_BYTES, PACKED_LEAST_BYTES);
+			bytes = PACKED_BYTES(b);
 			/* one pass of partitioning; the partitions are then written as parts of the table */
 			build_ns = (b * HJG_CUDA_PASS_BYTES(w, 1) + b * (w + ROW_BYTES) + bytes) * stream_ns + b * costs->part_row_ns;
 			probe_ns = p * table_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);

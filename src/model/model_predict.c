@@ -21,9 +21,6 @@
 /* Keys up to which a filter, of 12 bits a key, stays in a second-level cache. */
 #define BLOOM_CACHED_KEYS 131072
 
-/* Probe rows of a batch on a GPU, after the first few batches. */
-#define GPU_BATCH_ROWS 262144
-
 /* Joins over which the cost of the context is spread: it lives as long as the process. */
 #define CONTEXT_JOINS 16
 
@@ -270,7 +267,7 @@ predict_gpu(const HjgUnitCosts *costs, const HjgJoinShape *shape, double build_r
 	const hjg_u32 met = (shape->build_unique ? HJG_NEEDS_UNIQUE : 0) | (shape->key_width == HJG_KEY_WIDTH_4 ? HJG_NEEDS_4 : 0);
 	const HjgCudaJoinSize size = {
 		.key_width = shape->key_width, .build_rows = build_rows, .probe_rows = probe_rows,
-		.chunk_rows = GPU_BATCH_ROWS, .pairs = pairs, .l2_bytes = shape->gpu_l2_bytes
+		.chunk_rows = HJG_LARGEST_BATCH_ROWS, .pairs = pairs, .l2_bytes = shape->gpu_l2_bytes
 	};
 	HjgCudaPrediction best = {0};
 	bool		found = false;

@@ -14,9 +14,6 @@
 /* Allowance for partitions of different size. */
 #define PARTITION_ROOM 1.1
 
-/* Passes after which the executor stops partitioning and joins the rest in several build passes. */
-#define MAX_PASSES 6
-
 int
 hjg_model_partitions(double build_bytes, double memory_bytes, double buffer_bytes)
 {
@@ -34,7 +31,7 @@ hjg_model_spill_passes(double build_bytes, double memory_bytes, double first_buf
 {
 	int passes = 0;
 
-	while (build_bytes > memory_bytes && passes < MAX_PASSES)
+	while (build_bytes > memory_bytes && passes < HJG_MODEL_MOST_PASSES)
 	{
 		build_bytes /=
 			hjg_model_partitions(build_bytes, memory_bytes, passes == 0 ? first_buffer_bytes : buffer_bytes);

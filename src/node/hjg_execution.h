@@ -35,6 +35,9 @@ typedef struct HjgPairFilter HjgPairFilter;
 /* Comparisons of keys that are not exact, for many pairs at a time; private to node_recheck.c. */
 typedef struct HjgRecheck HjgRecheck;
 
+/* Factor by which a few wide rows of a pass, or of a batch, may exceed their limit of memory. */
+#define HJG_MOST_OVERDRAFT 8
+
 /* ---------- figures of EXPLAIN ANALYZE ---------- */
 
 /* Phases of an execution; times are in nanoseconds, added up over all build passes and rescans. */

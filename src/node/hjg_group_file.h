@@ -14,7 +14,7 @@
 #include "storage/buffile.h"
 #include "storage/sharedfileset.h"
 
-/* memory that a partition takes while it is written */
+/* Memory that a partition takes while it is written: an eighth of HJG_MODEL_GROUP_PARTITION_BYTES. */
 #define HJG_GROUP_BLOCK_BYTES BLCKSZ
 
 typedef struct HjgGroupFile HjgGroupFile;

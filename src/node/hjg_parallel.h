@@ -49,7 +49,7 @@ typedef struct HjgMember
 {
 	dsa_pointer blocks;			/* chain of all blocks that it allocated */
 	dsa_pointer published;
-	uint64		told_bytes;		/* its part of `bytes` below */
+	uint64		reported_bytes;		/* its part of `bytes` below */
 	bool		reported;
 	HjgReport	report;
 } HjgMember;

@@ -227,6 +227,6 @@ extern void hjg_run_import(HjgRun *run, const HjgKeySegment *segment);
 
 /* node_fallback.c */
 /* Count, log or raise that the device process does not join. */
-extern void hjg_run_tell_fallback(HjgReport *report, HjgReason reason);
+extern void hjg_run_report_fallback(HjgReport *report, HjgReason reason);
 
 #endif							/* HJG_RUN_H */

@@ -10,9 +10,8 @@
 
 #include "node/hjg_build.h"
 
-/* Rows that a pass holds even when memory is short, unless they exceed the limit by this factor. */
+/* Rows that a pass holds even when memory is short, unless they exceed the limit by HJG_MOST_OVERDRAFT. */
 #define MIN_PASS_ROWS 64
-#define MOST_OVERDRAFT 8
 
 void
 hjg_build_open(HjgBuild *build, double expected_rows, HjgBuildShare *share)
@@ -135,7 +134,7 @@ hjg_build_is_full(const HjgBuild *build)
 	HjgRun	   *run = build->run;
 	uint32		nrows = run->build.nrows;
 
-	if (nrows < MIN_PASS_ROWS && hjg_build_bytes(build) / MOST_OVERDRAFT <= get_hash_memory_limit())
+	if (nrows < MIN_PASS_ROWS && hjg_build_bytes(build) / HJG_MOST_OVERDRAFT <= get_hash_memory_limit())
 		return false;
 	if (run->share != NULL)
 		return run->share->is_full(run->share, hjg_build_bytes(build));

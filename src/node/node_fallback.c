@@ -11,7 +11,7 @@ StaticAssertDecl(HJG_REASON_COUNT <= 32, "a bit for each reason");
 
 /* Count a fallback each time, but log each reason once: a join may have a thousand build passes and executions. */
 static void
-tell_reason(HjgReport *report, HjgReason reason, const char *goes_on)
+report_reason(HjgReport *report, HjgReason reason, const char *goes_on)
 {
 	const HjgReasonFacts *facts = &hjg_reasons[reason];
 	const uint32 bit = (uint32) 1 << reason;
@@ -31,9 +31,9 @@ tell_reason(HjgReport *report, HjgReason reason, const char *goes_on)
 }
 
 void
-hjg_run_tell_fallback(HjgReport *report, HjgReason reason)
+hjg_run_report_fallback(HjgReport *report, HjgReason reason)
 {
-	tell_reason(report, reason, "The backend goes on with its own engine.");
+	report_reason(report, reason, "The backend goes on with its own engine.");
 }
 
 void
@@ -42,7 +42,7 @@ hjg_run_fall_back(HjgRun *run, HjgReason reason)
 	run->reason = reason;
 	if (run->job != NULL)
 		run->job_lost = true;
-	hjg_run_tell_fallback(run->execution->report, reason);
+	hjg_run_report_fallback(run->execution->report, reason);
 }
 
 void
@@ -53,5 +53,5 @@ hjg_run_note_device_fallback(HjgRun *run)
 	if (run->device_fallback || reason == HJG_REASON_NONE)
 		return;
 	run->device_fallback = true;
-	tell_reason(run->execution->report, reason, "The device process goes on with its cpu engine.");
+	report_reason(run->execution->report, reason, "The device process goes on with its cpu engine.");
 }

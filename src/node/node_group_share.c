@@ -30,6 +30,7 @@
 #include "storage/sharedfileset.h"
 
 #include "node/hjg_group_share.h"
+#include "planner/hjg_planner.h"
 
 /* Groups of a partition, which should fit together in a core's cache. */
 #define PARTITION_GROUPS 16384
@@ -37,9 +38,6 @@
 /* Least partitions for each participant, so that none is left alone with the last one; most in all, as a power of two. */
 #define PARTITIONS_EACH 4
 #define MOST_BITS 9
-
-/* The buffers of files may take hash_mem divided by this. */
-#define BUFFERS_SHARE 8
 
 typedef enum Phase
 {
@@ -91,7 +89,7 @@ partition_bits(int nmembers, double ngroups)
 	int			bits = least;
 
 	while (bits < MOST_BITS && ngroups > (double) PARTITION_GROUPS * (1 << bits) &&
-		   ((size_t) HJG_GROUP_BLOCK_BYTES << (bits + 1)) * BUFFERS_SHARE <= get_hash_memory_limit())
+		   (size_t) HJG_MODEL_GROUP_PARTITION_BYTES << (bits + 1) <= get_hash_memory_limit())
 		bits++;
 	return bits;
 }
@@ -315,7 +313,7 @@ hjg_group_report_add(HjgGroupReport *to, const HjgGroupReport *from)
 }
 
 void
-hjg_group_share_tell(HjgGroupShare *share, const HjgGroupReport *report)
+hjg_group_share_report(HjgGroupShare *share, const HjgGroupReport *report)
 {
 	Member	   *member = &share->shared->members[share->me];
 

@@ -22,14 +22,7 @@
 
 #include "node/hjg_aggregate.h"
 #include "node/hjg_group_file.h"
-
-/*
- * Partitions that are written at a time, as powers of two: each has a buffer, and the buffers may take hash_mem divided by
- * BUFFERS_SHARE.
- */
-#define MOST_BITS 5
-#define LEAST_BITS 2
-#define BUFFERS_SHARE 8
+#include "planner/hjg_planner.h"
 
 /* Bits of a hash for partitions, the low half; the table uses the high half. */
 #define HASH_BITS 32
@@ -90,8 +83,8 @@ hjg_group_spill_create(MemoryContext context, TupleDesc columns, int nkept, cons
 	HjgGroupSpill *spill = palloc0(sizeof(HjgGroupSpill));
 
 	spill->context = own;
-	spill->bits = LEAST_BITS;
-	while (spill->bits < MOST_BITS && ((size_t) HJG_GROUP_BLOCK_BYTES << (spill->bits + 1)) * BUFFERS_SHARE <= get_hash_memory_limit())
+	spill->bits = HJG_MODEL_GROUP_LEAST_BITS;
+	while (spill->bits < HJG_MODEL_GROUP_MOST_BITS && (size_t) HJG_MODEL_GROUP_PARTITION_BYTES << (spill->bits + 1) <= get_hash_memory_limit())
 		spill->bits++;
 	spill->nkept = nkept;
 	spill->kept = kept;
@@ -208,7 +201,7 @@ hjg_group_spill_end_dealing(HjgGroupSpill *spill)
 static void
 queue_written(HjgGroupSpill *spill)
 {
-	int64		ends[1 << MOST_BITS];
+	int64		ends[1 << HJG_MODEL_GROUP_MOST_BITS];
 	bool		last = true;
 
 	if (spill->written == NULL)

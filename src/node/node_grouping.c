@@ -325,7 +325,7 @@ shut_down(CustomScanState *node)
 	if (state->spill != NULL)
 		hjg_group_spill_report(state->spill, &report);
 	if (IsParallelWorker())
-		hjg_group_share_tell(state->share, &report);
+		hjg_group_share_report(state->share, &report);
 	else
 		hjg_group_share_collect(state->share, &state->others);
 	state->shut = true;

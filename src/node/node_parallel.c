@@ -89,7 +89,7 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 			reason = HJG_REASON_NONE;
 		}
 		else
-			hjg_run_tell_fallback(&state->report, reason);
+			hjg_run_report_fallback(&state->report, reason);
 	}
 	shared->no_job = reason;
 	shared->key_width = key_width;
@@ -123,7 +123,7 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 	{
 		shared->members[i].blocks = InvalidDsaPointer;
 		shared->members[i].published = InvalidDsaPointer;
-		shared->members[i].told_bytes = 0;
+		shared->members[i].reported_bytes = 0;
 		shared->members[i].reported = false;
 	}
 	shared->verify.wanted = state->verify != NULL;

@@ -10,9 +10,6 @@
 #include "base/hjg_base.h"
 #include "node/hjg_build.h"
 
-/* Partitioning stops at this level; a partition that does not fit in memory then is joined in several passes. */
-#define MAX_PARTITION_LEVEL 5
-
 /* Rows between two checks of the memory, when they come one by one. */
 #define CHECK_ROWS 16
 
@@ -207,7 +204,7 @@ split_current(HjgPartitions *partitions)
 	HjgPartition *partition = partitions->current;
 	size_t		bytes;
 
-	if (partition->indivisible || partition->level >= MAX_PARTITION_LEVEL)
+	if (partition->indivisible || partition->level >= HJG_MODEL_MOST_PASSES - 1)
 		return false;
 	bytes = hjg_build_bytes(build);
 	bytes *= (double) hjg_rows_spill_nrows(partition->build) / build->run->build.nrows;

@@ -17,7 +17,7 @@
  * were no faster (20M x 5M rows) and took half as much again of the arena.
  */
 #define FIRST_BATCH_ROWS 2048
-#define LAST_BATCH_ROWS ((int) (HJG_SLAB_BYTES / sizeof(HjgPair)))
+#define LAST_BATCH_ROWS ((int) HJG_LARGEST_BATCH_ROWS)
 #define BATCH_GROWTH 4
 
 /* The backend's own engine gains nothing from larger batches. */
@@ -39,9 +39,8 @@
  */
 #define BUILD_BATCHES 8
 
-/* Rows that a batch holds even when memory is short, unless they exceed its limit by the factor MOST_OVERDRAFT. */
+/* Rows that a batch holds even when memory is short, unless they exceed its limit by HJG_MOST_OVERDRAFT. */
 #define MIN_BATCH_ROWS 256
-#define MOST_OVERDRAFT 8
 
 /* Does the join return probe rows without a match? */
 static inline bool
@@ -143,7 +142,7 @@ batch_bytes(const HjgRun *run, const HjgProbeBatch *batch)
 static inline bool
 batch_is_full(const HjgRun *run, const HjgProbeBatch *batch, uint32 nread, size_t max_bytes)
 {
-	return batch_bytes(run, batch) > (nread >= MIN_BATCH_ROWS ? max_bytes : max_bytes * MOST_OVERDRAFT);
+	return batch_bytes(run, batch) > (nread >= MIN_BATCH_ROWS ? max_bytes : max_bytes * HJG_MOST_OVERDRAFT);
 }
 
 /* Add those of the n rows in the outer side's vectors that pass the filter. */

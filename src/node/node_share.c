@@ -22,7 +22,7 @@
 #include "node/hjg_parallel.h"
 
 /* A participant publishes the size of its memory after a change of so many bytes. */
-#define TELL_BYTES 65536
+#define REPORT_BYTES 65536
 
 /* Memory that is prepared at once: at least what a segment has anyway, at most what a wrong estimate may waste. */
 #define LEAST_PREPARED_BYTES (1024.0 * 1024)
@@ -157,10 +157,10 @@ hjg_share_is_full(HjgBuildShare *share, size_t build_bytes)
 
 	if (pg_atomic_read_u32(&shared->partitions.n) > 0)
 		return true;
-	if (build_bytes < member->told_bytes + TELL_BYTES)
+	if (build_bytes < member->reported_bytes + REPORT_BYTES)
 		return false;
-	bytes = pg_atomic_add_fetch_u64(&shared->bytes, build_bytes - member->told_bytes);
-	member->told_bytes = build_bytes;
+	bytes = pg_atomic_add_fetch_u64(&shared->bytes, build_bytes - member->reported_bytes);
+	member->reported_bytes = build_bytes;
 	/* each participant may take one more range before its next check */
 	nranges = (uint64) pg_atomic_read_u32(&shared->next_range) + shared->nmembers;
 	return (double) bytes > (double) get_hash_memory_limit() * shared->nmembers ||
@@ -401,8 +401,8 @@ hjg_share_spilled(HjgBuildShare *share)
 
 	parallel->store = NULL;
 	hjg_share_free(parallel, member);
-	pg_atomic_fetch_sub_u64(&parallel->shared->bytes, member->told_bytes);
-	member->told_bytes = 0;
+	pg_atomic_fetch_sub_u64(&parallel->shared->bytes, member->reported_bytes);
+	member->reported_bytes = 0;
 }
 
 void

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "nodes/pathnodes.h"
+#include "optimizer/optimizer.h"
 #include "utils/palloc.h"
 #include "utils/relcache.h"
 
@@ -206,6 +207,19 @@ typedef struct HjgCandidate
 	QualCost	qual_cost;		/* of the other quals, and of rechecking keys that are not exact */
 } HjgCandidate;
 
+/* Costs that differ by a smaller factor are equal to add_path(), which then keeps the older path. */
+#define HJG_CLEARLY_MORE 1.01
+
+/* The reason for most joins and groupings that are left to core. */
+#define HJG_CORE_COSTS_LESS "core's plan is expected to cost less"
+
+/* Compute the time of a cost of 1.0 in core's scans and filters, not in its joins. */
+static inline double
+hjg_planner_scan_unit_ns(const HjgUnitCosts *costs)
+{
+	return costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001);
+}
+
 /* ---------- planner_trace.c ---------- */
 
 /* Verdicts in the order of their strength; the strongest one of a pair is reported. */
@@ -223,7 +237,7 @@ extern void hjg_planner_note(PlannerInfo *root, const HjgCandidate *candidate, H
 /* Note why no GpuAggregate groups the rows of a relation; NULL: one does. */
 extern void hjg_planner_note_grouping(PlannerInfo *root, const RelOptInfo *rel, const char *why);
 /* Report the verdicts on a query whose planning has ended. */
-extern void hjg_planner_tell(PlannerInfo *root);
+extern void hjg_planner_report(PlannerInfo *root);
 
 /* A path of the node, with all that its plan needs. */
 typedef struct HjgPath

@@ -28,9 +28,6 @@
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_aggregate.h"
 
-/* Prices that differ less are equal to add_path(): the path in the list stays. */
-#define CLEARLY_MORE 1.01
-
 static create_upper_paths_hook_type previous_upper_paths_hook = NULL;
 
 /* May the node serve the query, by its form? */
@@ -100,7 +97,7 @@ hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *pa
 	if (*kept == NULL)
 		*kept = MemoryContextAlloc(GetMemoryChunkContext(candidate->facts), sizeof(HjgPath));
 	else if ((*kept)->custom.path.parent == candidate->joinrel &&
-			 price_aggregated(candidate, *kept) <= price_aggregated(candidate, path) * CLEARLY_MORE)
+			 price_aggregated(candidate, *kept) <= price_aggregated(candidate, path) * HJG_CLEARLY_MORE)
 		return;
 	**kept = *path;
 }
@@ -336,7 +333,7 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 		offer(root, input_rel, grouped_rel, &grouping, partial, inputs[partial]);
 		offer(root, input_rel, grouped_rel, &grouping, partial, rows[partial]);
 	}
-	return has_ours(grouped_rel->pathlist) ? NULL : "core's plan is expected to cost less";
+	return has_ours(grouped_rel->pathlist) ? NULL : HJG_CORE_COSTS_LESS;
 }
 
 static void
@@ -347,7 +344,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_r
 	if (previous_upper_paths_hook)
 		previous_upper_paths_hook(root, stage, input_rel, grouped_rel, extra);
 	if (hjg_explain_declined && stage == UPPERREL_FINAL)
-		hjg_planner_tell(root);
+		hjg_planner_report(root);
 	if (!hjg_enabled || (stage != UPPERREL_GROUP_AGG && stage != UPPERREL_DISTINCT) || !has_grouping(root->parse) ||
 		(input_rel->reloptkind != RELOPT_JOINREL && input_rel->reloptkind != RELOPT_BASEREL))
 		return;

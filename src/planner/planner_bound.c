@@ -26,9 +26,6 @@
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner_path.h"
 
-/* Prices that differ less are equal to add_path(), which then keeps the older path. */
-#define CLEARLY_MORE 1.01
-
 /* The upper bound uses core's estimates for that plan, but not in exactly the same way. */
 #define WELL_MORE 1.25
 
@@ -47,11 +44,11 @@ is_beaten(const List *paths, Cost startup, Cost total, int ndisabled, bool consi
 	{
 		const Path *path = lfirst(lc);
 
-		if (total * CLEARLY_MORE <= path->total_cost || HJG_DISABLED_NODES(path) > ndisabled)
+		if (total * HJG_CLEARLY_MORE <= path->total_cost || HJG_DISABLED_NODES(path) > ndisabled)
 			return false;
 		if (hjg_planner_is_ours(path))
 			continue;
-		if (path->param_info == NULL && (!consider_startup || startup * CLEARLY_MORE > path->startup_cost))
+		if (path->param_info == NULL && (!consider_startup || startup * HJG_CLEARLY_MORE > path->startup_cost))
 			return true;
 	}
 	return false;
@@ -279,7 +276,6 @@ is_above_ceiling(PlannerInfo *root, const HjgCandidate *candidate, Cost startup,
 const char *
 hjg_planner_bound(PlannerInfo *root, HjgCandidate *candidate)
 {
-	static const char *const dearer = "core's plan is expected to cost less";
 	Cost		startup;
 	Cost		total;
 
@@ -287,10 +283,10 @@ hjg_planner_bound(PlannerInfo *root, HjgCandidate *candidate)
 	candidate->costs = NULL;
 	hjg_planner_find_rivals(root, candidate);
 	if (!find_least(candidate, &startup, &total))
-		return dearer;
+		return HJG_CORE_COSTS_LESS;
 	candidate->facts = hjg_planner_facts(root);
 	if (!hjg_force && is_above_ceiling(root, candidate, startup, total))
 		return "core answers the query by look-ups through indexes for less";
 	hjg_planner_set_units(root, candidate);
-	return find_least(candidate, &startup, &total) ? NULL : dearer;
+	return find_least(candidate, &startup, &total) ? NULL : HJG_CORE_COSTS_LESS;
 }

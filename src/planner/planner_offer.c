@@ -35,7 +35,7 @@ slot_reading_ns(const HjgCandidate *candidate, const Path *scan)
 {
 	const HjgUnitCosts *costs = candidate->costs;
 
-	return scan->total_cost * costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001) + scan->rows * costs->marshal_tuple_ns;
+	return scan->total_cost * hjg_planner_scan_unit_ns(costs) + scan->rows * costs->marshal_tuple_ns;
 }
 
 /*

@@ -39,8 +39,8 @@
  */
 #define CROWDED_SPILL 1.5
 
-/* Prices that differ less are equal to add_path(). */
-#define CLEARLY_MORE 1.011
+/* Prices that differ by this factor are not equal to add_path(). */
+#define CLEARLY_MORE (HJG_CLEARLY_MORE + 0.001)
 
 /* ---------- where the join runs ---------- */
 
@@ -311,7 +311,6 @@ const char *
 hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const Path *outer_path,
 				  const Path *inner_path)
 {
-	static const char *const dearer = "core's plan is expected to cost less";
 	Path	   *path = &own->custom.path;
 	const bool	partial = path->parallel_workers > 0;
 	HjgUnitCosts crowded;
@@ -346,7 +345,7 @@ hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, cons
 	wins = better ||
 		hjg_planner_wins(candidate, path->startup_cost, path->total_cost - saved_ns * candidate->core_ns_cost, partial);
 	if (!wins && candidate->rivals[partial].price == 0)
-		return dearer;
+		return HJG_CORE_COSTS_LESS;
 	if (!hjg_force)
 	{
 		offer.prediction.total_ns -= saved_ns;
@@ -354,7 +353,7 @@ hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, cons
 		if (candidate->outrun != NULL)
 			return candidate->outrun;
 		if (!wins && !hjg_planner_is_overpriced(candidate, &offer))
-			return dearer;
+			return HJG_CORE_COSTS_LESS;
 	}
 	return settle_price(candidate, &offer, better || !wins) ? NULL : "another order of joins is expected to take less time";
 }

@@ -55,13 +55,6 @@
 #define LEAST_PAGES (2 * 1024 * 1024 / BLCKSZ)
 #define LEAST_PART 0.05
 
-/* Compute the time of a cost of 1.0 in core's scans and filters, not in its joins. */
-static double
-scan_unit_ns(const HjgOffer *offer)
-{
-	return offer->costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001);
-}
-
 /* Compute the time of a side below the node; 0 for a table that the node reads itself, because the prediction includes it. */
 static double
 child_ns(const Path *child, const HjgScanTimes *scan, double unit_ns)
@@ -102,8 +95,8 @@ find_merge(const List *paths)
 static double
 whole_ns(const HjgOffer *offer)
 {
-	return offer->prediction.total_ns + child_ns(offer->outer, &offer->shape.probe_scan, scan_unit_ns(offer)) +
-		child_ns(offer->inner, &offer->shape.build_scan, scan_unit_ns(offer));
+	return offer->prediction.total_ns + child_ns(offer->outer, &offer->shape.probe_scan, hjg_planner_scan_unit_ns(offer->costs)) +
+		child_ns(offer->inner, &offer->shape.build_scan, hjg_planner_scan_unit_ns(offer->costs));
 }
 
 /* Is a merge of two tables faster? The time of joins below a merge cannot be computed from prices. */
@@ -115,7 +108,7 @@ is_merge_faster(const HjgCandidate *candidate, const HjgOffer *offer, Cost hash_
 
 	if (IS_SIMPLE_REL(candidate->outerrel) && IS_SIMPLE_REL(candidate->innerrel))
 		merge = find_merge(offer->own->custom.path.parallel_workers > 0 ? joinrel->partial_pathlist : joinrel->pathlist);
-	return merge != NULL && merge->total_cost < hash_price && merge->total_cost * scan_unit_ns(offer) < whole_ns(offer);
+	return merge != NULL && merge->total_cost < hash_price && merge->total_cost * hjg_planner_scan_unit_ns(offer->costs) < whole_ns(offer);
 }
 
 /* Find core's cheapest path without parameters in a list; NULL: none. */
@@ -222,9 +215,9 @@ is_loop_preferred(const HjgCandidate *candidate, const HjgOffer *offer, const Hj
 	double		ours_ns = prediction->total_ns;
 
 	if (loop->driving == candidate->innerrel)
-		ours_ns += child_ns(offer->outer, &shape->probe_scan, scan_unit_ns(offer)) - driving_ns(prediction->saved_build_ns, &shape->build_scan);
+		ours_ns += child_ns(offer->outer, &shape->probe_scan, hjg_planner_scan_unit_ns(offer->costs)) - driving_ns(prediction->saved_build_ns, &shape->build_scan);
 	else
-		ours_ns += child_ns(offer->inner, &shape->build_scan, scan_unit_ns(offer)) - driving_ns(prediction->saved_probe_ns, &shape->probe_scan);
+		ours_ns += child_ns(offer->inner, &shape->build_scan, hjg_planner_scan_unit_ns(offer->costs)) - driving_ns(prediction->saved_probe_ns, &shape->probe_scan);
 	return ours_ns * margin >= hjg_model_lookups_ns(offer->costs, &loop->lookups);
 }
 
@@ -305,7 +298,7 @@ hjg_planner_is_overpriced(const HjgCandidate *candidate, const HjgOffer *offer)
 	if (rival->price == 0)
 		return false;
 	if (rival->driving == NULL)
-		return rival->price * scan_unit_ns(offer) > whole_ns(offer) * SURELY_LONGER;
+		return rival->price * hjg_planner_scan_unit_ns(offer->costs) > whole_ns(offer) * SURELY_LONGER;
 	return !is_loop_preferred(candidate, offer, rival, SURELY_LONGER);
 }
 

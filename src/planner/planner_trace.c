@@ -92,7 +92,7 @@ relation_names(PlannerInfo *root, Relids relids)
 }
 
 void
-hjg_planner_tell(PlannerInfo *root)
+hjg_planner_report(PlannerInfo *root)
 {
 	HjgQueryFacts *facts = hjg_planner_known_facts(root);
 	ListCell   *lc;

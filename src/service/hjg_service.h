@@ -134,7 +134,7 @@ extern bool hjg_service_coupled_at(int number, HjgCoupledFacts *facts);
  * = auto the job is for the wished device, if that is ready, else for the cpu engine. If the device does not gather payload
  * columns, spec->payload is set to none.
  */
-extern HjgJob *hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason);
+extern HjgJob *hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wanted, HjgReason *reason);
 
 /*
  * One job for several processes. The owner, which leased it, makes a name of it, which may be in shared memory. Each process

@@ -82,7 +82,7 @@ struct HjgJob
 	HjgReason	reason;			/* reason of its failure; final */
 	HjgDeviceId device;
 
-	HjgHeldList loose;			/* leased, and not added to an operation */
+	HjgHeldList unassigned;			/* leased, and not added to an operation */
 	HjgHeldList build;
 	uint64		build_limit;	/* highest build row number + 1 */
 	bool		build_has_payload;	/* all build inputs have their payload columns */
@@ -139,7 +139,7 @@ extern void hjg_service_register_callbacks(void);
  * Find the index of the device that the settings name, or, under auto, of the wished device if it is ready, else of the cpu
  * engine; -1 if there is none.
  */
-extern int	hjg_service_find_device(HjgDeviceId wish);
+extern int	hjg_service_find_device(HjgDeviceId wanted);
 /* Get the device at an index of the table; ANY beyond its end. */
 extern HjgDeviceId hjg_service_device_id(uint32 device_ix);
 /*
@@ -154,7 +154,7 @@ extern const char *hjg_down_text(HjgDownCause cause, uint32 detail);
 
 /* service_wake.c */
 /* Wake the supervisor for a check now. */
-extern void hjg_supervisor_poke(void);
+extern void hjg_supervisor_wake(void);
 /* Tell the supervisor that work begins, which it then watches. */
 extern void hjg_supervisor_watch(void);
 /* Wake the first in the queues for a slot and for a slab, after something was released. */

@@ -62,30 +62,30 @@ lease_slab(HjgJob *job, HjgHeldList *list, HjgSlabUse use, bool patient, HjgReas
 void *
 hjg_job_slab(HjgJob *job, uint32 *slab_ix, HjgReason *reason)
 {
-	held_reserve(&job->loose, 1);
-	if (!lease_slab(job, &job->loose, HJG_SLAB_INPUT, true, reason))
+	held_reserve(&job->unassigned, 1);
+	if (!lease_slab(job, &job->unassigned, HJG_SLAB_INPUT, true, reason))
 		return NULL;
-	*slab_ix = job->loose.slabs[job->loose.n - 1];
+	*slab_ix = job->unassigned.slabs[job->unassigned.n - 1];
 	return hjg_arena_slab_at(&hjg_arena_map, *slab_ix);
 }
 
-/* Move a slab from the loose ones to a list of inputs, and to the operation's chain. */
+/* Move a slab from the unassigned ones to a list of inputs, and to the operation's chain. */
 static void
 add_input(HjgJob *job, HjgOp *op, HjgSideId side, HjgHeldList *list, uint32 slab_ix, uint32 nrows, uint32 first_row,
 		  bool has_payload)
 {
 	uint32		key_width = job->spec.key_width;
 	uint32		payload_bytes = job->spec.payload.bytes[side];
-	int			i = job->loose.n - 1;
+	int			i = job->unassigned.n - 1;
 
-	while (i >= 0 && job->loose.slabs[i] != slab_ix)
+	while (i >= 0 && job->unassigned.slabs[i] != slab_ix)
 		i--;
 	if (i < 0)
 		elog(ERROR, "hjoin_gpu: slab %u does not belong to the job", slab_ix);
 	if (nrows > hjg_input_rows(key_width, payload_bytes))
 		elog(ERROR, "hjoin_gpu: %u rows do not fit a slab", nrows);
 	held_reserve(list, 1);
-	job->loose.slabs[i] = job->loose.slabs[--job->loose.n];
+	job->unassigned.slabs[i] = job->unassigned.slabs[--job->unassigned.n];
 	list->slabs[list->n++] = slab_ix;
 
 	/* nothing reads beyond the last row, but slabs are leased zeroed */

@@ -83,13 +83,13 @@ find_device(HjgDeviceId wanted)
 }
 
 int
-hjg_service_find_device(HjgDeviceId wish)
+hjg_service_find_device(HjgDeviceId wanted)
 {
 	int			device_ix;
 
 	if (hjg_device_asked.kind != HJG_KIND_ANY)
 		return find_device(hjg_device_asked);
-	device_ix = find_device(wish);
+	device_ix = find_device(wanted);
 	return device_ix >= 0 ? device_ix : find_device((HjgDeviceId) {.kind = HJG_KIND_CPU, .number = HJG_NO_NUMBER});
 }
 

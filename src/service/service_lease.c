@@ -45,7 +45,7 @@ hjg_service_make_job(const HjgJoinSpec *spec, uint32 job_ix, uint32 generation)
 }
 
 HjgJob *
-hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason)
+hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wanted, HjgReason *reason)
 {
 	static uint32 hint = 0;
 	HjgArena   *arena = &hjg_arena_map;
@@ -58,7 +58,7 @@ hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason)
 
 	if (!hjg_service_available(reason))
 		return NULL;
-	device_ix = hjg_service_find_device(wish);
+	device_ix = hjg_service_find_device(wanted);
 	if (device_ix < 0)
 	{
 		*reason = HJG_REASON_NO_DEVICE;

@@ -44,7 +44,7 @@ release_owned(HjgJob *job)
 	{
 		if (job->shared)
 			hjg_slab_release_all(&hjg_arena_map, job->slab_owner);
-		release_slabs(job, &job->loose);
+		release_slabs(job, &job->unassigned);
 		release_slabs(job, &job->build);
 		for (int b = 0; b < HJG_MAX_BATCHES; b++)
 		{
@@ -61,7 +61,7 @@ release_owned(HjgJob *job)
 	else if (hjg_slot_abandon(&hjg_arena_map, job->slot, job->generation))
 	{
 		hjg_service_count(HJG_COUNT_CANCELLED_JOBS, 1);
-		hjg_supervisor_poke();
+		hjg_supervisor_wake();
 	}
 }
 
@@ -76,16 +76,16 @@ hjg_job_release(HjgJob *job)
 		for (int b = 0; b < HJG_MAX_BATCHES; b++)
 			if (job->batches[b].open)
 				hjg_job_batch_close(job, b);
-		hjg_arena_share_count(hjg_service_share(), job->job_ix, -job->loose.n);
-		release_slabs(job, &job->loose);
+		hjg_arena_share_count(hjg_service_share(), job->job_ix, -job->unassigned.n);
+		release_slabs(job, &job->unassigned);
 	}
 	hjg_slot_leave(job->slot, job->participant, (uint32) MyProcPid);
 	if (!job->attached)
 		release_owned(job);
 	else if (!hjg_slot_leased(job->slot, job->generation))
-		hjg_supervisor_poke();	/* the supervisor may wait for this handle only */
+		hjg_supervisor_wake();	/* the supervisor may wait for this handle only */
 
-	free_list(&job->loose);
+	free_list(&job->unassigned);
 	free_list(&job->build);
 	for (int b = 0; b < HJG_MAX_BATCHES; b++)
 	{

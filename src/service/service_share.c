@@ -94,7 +94,7 @@ queue_up(HjgTurn *turn, uint64 now_ns)
 	turn->until_ns = waiter.until_ns;
 	my_place = hjg_arena_share_queue(hjg_service_share(), &waiter, now_ns);
 	/* abandoned jobs may hold what is needed */
-	hjg_supervisor_poke();
+	hjg_supervisor_wake();
 	return my_place >= 0;
 }
 

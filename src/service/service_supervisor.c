@@ -109,7 +109,7 @@ next_epoch(void)
 	HjgControl *control = hjg_arena_map.control;
 
 	__atomic_store_n(&control->device_pid, 0, __ATOMIC_RELAXED);
-	hjg_slab_unhold(&hjg_arena_map);
+	hjg_slab_clear_holds(&hjg_arena_map);
 	__atomic_fetch_add(&control->epoch, 1, __ATOMIC_SEQ_CST);
 	for (uint32 ix = 0; ix < HJG_MAX_JOBS; ix++)
 		hjg_wake_waiters(ix);

@@ -80,7 +80,7 @@ static void
 distrust_device_process(const HjgJob *job, HjgDistrust why)
 {
 	hjg_slot_distrust(&hjg_arena_map, job->slot, why);
-	hjg_supervisor_poke();
+	hjg_supervisor_wake();
 }
 
 /*

@@ -22,7 +22,7 @@ set_latch_of(uint32 pgprocno)
 }
 
 void
-hjg_supervisor_poke(void)
+hjg_supervisor_wake(void)
 {
 	HjgControl *control = hjg_arena_map.control;
 
@@ -34,7 +34,7 @@ void
 hjg_supervisor_watch(void)
 {
 	if (__atomic_load_n(&hjg_arena_map.control->supervisor_asleep, __ATOMIC_SEQ_CST) != 0)
-		hjg_supervisor_poke();
+		hjg_supervisor_wake();
 }
 
 void

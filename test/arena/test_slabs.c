@@ -245,7 +245,7 @@ test_limit(void)
 	held = arena.view.nslabs / 2;
 	test_claim(lease_all(owner, HJG_SLAB_INPUT) == arena.view.nslabs - held, "memory that a driver has stays where it is");
 	test_claim(arena.control->memory_wanted > 0, "and the device process is told that it is wanted");
-	hjg_slab_unhold(&arena);
+	hjg_slab_clear_holds(&arena);
 	test_claim(lease_all(owner, HJG_SLAB_INPUT) == held, "when it lets go, that can be had, too");
 	hjg_slab_release_all(&arena, owner);
 	test_claim(hjg_slab_trim(&arena, 0, 0, 2 * NSLABS) == arena.view.nslabs && memory() == heads, "all goes back to the system");

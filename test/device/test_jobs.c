@@ -1,13 +1,13 @@
 /*
  * test_jobs.c
- *	  Jobs with several batches under way: they are on the device side by side if the join has branches
+ *	  Jobs with several batches under way: they are on the device side by side if the join has streams
  *	  and memory for them, otherwise one after the other.  The rows are the same, also when calls of the
  *	  driver fail in the middle; a cancelled job ends at once.
  *
  * Through the scheduler and an arena, on the emulated libcuda (stub_libcuda.c) or, without the faults, on
  * a real device.  Each scenario is a separate process, since a context lives as long as its process; the
  * driver is not even opened in the first process, because it does not survive a fork. --time measures jobs
- * whose keys and pairs go through the arena, like a query's; --ways omits failing calls of the driver and
+ * whose keys and pairs go through the arena, like a query's; --streams omits failing calls of the driver and
  * time limits, for the thread sanitizer.
  */
 #include <string.h>
@@ -25,7 +25,7 @@
 #define MAX_ROUNDS 4096
 #define TIMEOUT_NS 60000000000ull
 #define TIMED_BUILD_ROWS 4000000
-#define TIMED_PROBE_ROWS (HJG_SLAB_BYTES / (hjg_u32) sizeof(HjgPair))	/* of a batch, like the executor's */
+#define TIMED_PROBE_ROWS HJG_LARGEST_BATCH_ROWS
 #define TIMED_REPEATS 64
 #define WARM_ROWS 1000000		/* of either side */
 #define WARM_JOBS 15			/* after an unmeasured one */
@@ -421,19 +421,19 @@ test_side_by_side(void)
 		Outcome		outcome = played(s);
 
 		/* on a machine with other load, not all may begin while the first runs */
-		for (int again = 0; again < 4 && outcome.right && outcome.most_running < HJG_MAX_WAYS; again++)
+		for (int again = 0; again < 4 && outcome.right && outcome.most_running < HJG_MAX_STREAMS; again++)
 			outcome = played(s);
 		claim(outcome.right && outcome.status == HJG_OK && outcome.fallback == HJG_OK &&
 			  outcome.strategy == s->strategy && outcome.busy_ns > 0 &&
-			  (outcome.emulated ? outcome.most_running == HJG_MAX_WAYS : outcome.most_running > 1),
+			  (outcome.emulated ? outcome.most_running == HJG_MAX_STREAMS : outcome.most_running > 1),
 			  "%s, %u a key: %d batches at a time (%d), and their rows", hjg_strategy_name((int) s->strategy), s->copies,
-			  HJG_MAX_WAYS, outcome.most_running);
+			  HJG_MAX_STREAMS, outcome.most_running);
 		claim(!outcome.emulated || outcome.nregions == 2, "keys, which this process can only read, and results are registered");
 	}
 }
 
 static void
-test_one_way(void)
+test_one_stream(void)
 {
 	const Scenario parted = {.strategy = HJG_CUDA_RADIX1, .copies = 1, .latency_us = LATENCY_US};
 	const Scenario tight = {
@@ -445,7 +445,7 @@ test_one_way(void)
 		  "a table that probes write to: one batch at a time (%d)", outcome.most_running);
 	outcome = played(&tight);
 	claim(outcome.right && outcome.status == HJG_OK && outcome.fallback == HJG_OK && outcome.most_running == 1,
-		  "memory for one way only: one batch at a time (%d), on the device (%u)", outcome.most_running, outcome.fallback);
+		  "memory for one stream only: one batch at a time (%d), on the device (%u)", outcome.most_running, outcome.fallback);
 }
 
 /*
@@ -515,7 +515,7 @@ time_jobs(void)
 	build_rows = TIMED_BUILD_ROWS;
 	probe_rows = TIMED_PROBE_ROWS;
 	printf("%u build rows, %d batches of %u rows %d times each, %d at a time at most\n", build_rows, NBATCHES, probe_rows,
-		   TIMED_REPEATS + 1, HJG_MAX_WAYS);
+		   TIMED_REPEATS + 1, HJG_MAX_STREAMS);
 	for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++)
 	{
 		const Scenario s = {.strategy = strategies[i], .copies = 1, .repeats = TIMED_REPEATS};
@@ -533,8 +533,8 @@ time_jobs(void)
 int
 main(int argc, char **argv)
 {
-	enum {PROBE_OPENCL = 1, TIME = 2, WAYS = 4};
-	static const char *const names[] = {"probe-opencl", "time", "ways", NULL};
+	enum {PROBE_OPENCL = 1, TIME = 2, STREAMS = 4};
+	static const char *const names[] = {"probe-opencl", "time", "streams", NULL};
 	const unsigned asked = test_options(argc, argv, names);
 	const Scenario simple = {.strategy = HJG_CUDA_DIRECT, .copies = 1};
 	Outcome		seen;
@@ -555,8 +555,8 @@ main(int argc, char **argv)
 	if (asked & TIME)
 		return time_jobs();
 	test_side_by_side();
-	test_one_way();
-	if (seen.emulated && (asked & WAYS) == 0)
+	test_one_stream();
+	if (seen.emulated && (asked & STREAMS) == 0)
 	{
 		test_failing_calls();
 		test_cancel();

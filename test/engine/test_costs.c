@@ -77,15 +77,15 @@ row_ns(int size, int partitioned, int p, int step)
 
 /* Make the sample of a join: its ratios, and from them the time of each step. */
 static HjgCoupledSample
-make_sample(int size, int partitioned, HjgCalibrationWay way, int run)
+make_sample(int size, int partitioned, HjgCalibrationMethod way, int run)
 {
 	const double nrows = 65536 << size;
 	double		ratios[HJG_STEP_COUNT];
 	HjgCoupledSample sample = {.build_rest_ns = 1, .probe_rest_ns = 2, .gap_ns = 300, .begin_ns = 500, .call_ns = 40, .wake_ns = 70};
 
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
-		ratios[i] = way == HJG_WAY_CPU ? 1 : way == HJG_WAY_DEVICE ? 0 :
-			way == HJG_WAY_ONE_RATIO ? 0.4 + run / 50.0 : 0.2 + 0.6 * (((run + 3) * (i + 7)) % 11) / 11;
+		ratios[i] = way == HJG_METHOD_CPU ? 1 : way == HJG_METHOD_DEVICE ? 0 :
+			way == HJG_METHOD_ONE_RATIO ? 0.4 + run / 50.0 : 0.2 + 0.6 * (((run + 3) * (i + 7)) % 11) / 11;
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
@@ -115,9 +115,9 @@ static void
 make_samples(HjgCoupledSamples *samples)
 {
 	for (int k = 0; k < 2 * NSIZES; k++)
-		for (int way = 0; way < HJG_CALIBRATION_WAYS; way++)
+		for (int way = 0; way < HJG_CALIBRATION_METHODS; way++)
 			for (int run = 0; run < NRUNS; run++)
-				samples[k / 2][k % 2][way][run] = make_sample(k / 2, k % 2, (HjgCalibrationWay) way, run);
+				samples[k / 2][k % 2][way][run] = make_sample(k / 2, k % 2, (HjgCalibrationMethod) way, run);
 }
 
 /* Lengthen all steps of a sample on a processor. */
@@ -178,7 +178,7 @@ test_disturbed_copies(HjgCoupledSamples *samples)
 
 	make_samples(samples);
 	for (int k = 0; k < 2 * NSIZES; k++)
-		for (int way = 0; way < HJG_CALIBRATION_WAYS; way++)
+		for (int way = 0; way < HJG_CALIBRATION_METHODS; way++)
 			for (int run = 0; run < NRUNS; run += 3)
 				for (int p = 0; p < HJG_PROCESSORS; p++)
 					samples[k / 2][k % 2][way][run].moved[p].ns *= 1 + run / 15.0;
@@ -188,13 +188,13 @@ test_disturbed_copies(HjgCoupledSamples *samples)
 		double		taken_ns = 0;
 		double		fitted_ns = 0;
 
-		for (int n = 0; n < 2 * NSIZES * HJG_CALIBRATION_WAYS * NRUNS; n++)
+		for (int n = 0; n < 2 * NSIZES * HJG_CALIBRATION_METHODS * NRUNS; n++)
 		{
-			const HjgCopySample *sample = &samples[n / NRUNS / HJG_CALIBRATION_WAYS / 2][n / NRUNS / HJG_CALIBRATION_WAYS % 2]
-				[n / NRUNS % HJG_CALIBRATION_WAYS][n % NRUNS].moved[p];
+			const HjgCopySample *sample = &samples[n / NRUNS / HJG_CALIBRATION_METHODS / 2][n / NRUNS / HJG_CALIBRATION_METHODS % 2]
+				[n / NRUNS % HJG_CALIBRATION_METHODS][n % NRUNS].moved[p];
 
 			taken_ns += sample->ns;
-			fitted_ns += hjg_copies_ns(&costs.move[p][n / NRUNS / HJG_CALIBRATION_WAYS / 2], &sample->copies);
+			fitted_ns += hjg_copies_ns(&costs.move[p][n / NRUNS / HJG_CALIBRATION_METHODS / 2], &sample->copies);
 		}
 		claim(fabs(fitted_ns / taken_ns - 1) < 0.02, "copies that are disturbed are in the costs as they are in joins: %.3f of their time",
 			  fitted_ns / taken_ns);
@@ -221,7 +221,7 @@ test_costs(void)
 	claim(costs.spread[0][0] < 1e-9, "joins that do not differ have no spread");
 
 	for (int k = 0; k < 2 * NSIZES; k++)
-		for (int way = 0; way < HJG_CALIBRATION_WAYS; way++)
+		for (int way = 0; way < HJG_CALIBRATION_METHODS; way++)
 			for (int p = 0; p < HJG_PROCESSORS; p++)
 				slow_down(&samples[k / 2][k % 2][way][5], p, 4);
 	costs = costs_of(samples);
@@ -232,7 +232,7 @@ test_costs(void)
 	for (int run = 0; run < NRUNS; run++)
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 			if ((run + i) % 4 == 0)
-				samples[0][0][HJG_WAY_CPU][run].ns[HJG_ON_CPU][i] *= 2;
+				samples[0][0][HJG_METHOD_CPU][run].ns[HJG_ON_CPU][i] *= 2;
 	costs = costs_of(samples);
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
 		sum += costs.alone_ns[0][0][HJG_ON_CPU][i] / row_ns(0, 0, HJG_ON_CPU, i) / HJG_STEP_COUNT;
@@ -240,7 +240,7 @@ test_costs(void)
 
 	make_samples(samples);
 	for (int run = 0; run < NRUNS; run++)
-		slow_down(&samples[1][1][HJG_WAY_ONE_RATIO][run], HJG_ON_DEVICE, run % 2 ? 1.2 : 1);
+		slow_down(&samples[1][1][HJG_METHOD_ONE_RATIO][run], HJG_ON_DEVICE, run % 2 ? 1.2 : 1);
 	costs = costs_of(samples);
 	claim(costs.spread[1][1] > 0.06 && costs.spread[1][1] < 0.14 && costs.spread[0][1] < 1e-9,
 		  "one processor's time over the other's differs by as much as it does: %.3f", costs.spread[1][1]);
