@@ -322,7 +322,7 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 									   inputs[partial]);
 	}
 	if (!has_input(inputs[0]) && !has_input(inputs[1]) && !has_input(rows[0]) && !has_input(rows[1]))
-		return "rows come neither from a table that can be read nor from a GpuHashJoin";
+		return "its rows come neither from a table that can be read in place nor from a GpuHashJoin";
 	hjg_planner_set_results(root, &grouping, target, having, input_rel->rows);
 	if (grouping.distinct == NULL)
 		hjg_planner_make_partial(root, &grouping);

@@ -286,7 +286,7 @@ hjg_planner_bound(PlannerInfo *root, HjgCandidate *candidate)
 		return HJG_CORE_COSTS_LESS;
 	candidate->facts = hjg_planner_facts(root);
 	if (!hjg_force && is_above_ceiling(root, candidate, startup, total))
-		return "core answers the query by look-ups through indexes for less";
+		return "core's look-ups in indexes are expected to cost less";
 	hjg_planner_set_units(root, candidate);
 	return find_least(candidate, &startup, &total) ? NULL : HJG_CORE_COSTS_LESS;
 }

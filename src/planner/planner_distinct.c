@@ -188,7 +188,7 @@ make_distinct(PlannerInfo *root, HjgGrouping *grouping)
 	distinct->whole = asked;
 	combine_results(&asked, OF_VALUES, &distinct->whole);
 	if (list_member_oid(distinct->whole.functions, InvalidOid))
-		return "an average is computed beside DISTINCT aggregates";
+		return "an average stands beside DISTINCT aggregates";
 	read_rows(grouping, &distinct->whole);
 
 	distinct->part = distinct->whole;

@@ -142,11 +142,11 @@ hjg_planner_check_rules(PlannerInfo *root, HjgCandidate *candidate)
 {
 	RelOptInfo *outerrel = candidate->outerrel;
 	RelOptInfo *innerrel = candidate->innerrel;
-	const char *why = "it has no hashable equality clause between its sides";
+	const char *why = "no hashable equality clause compares its sides";
 	ListCell   *lc;
 
 	if (!is_known_join(candidate))
-		return "its join type is not known";
+		return "its join type is not supported";
 	if (IS_DUMMY_REL(outerrel) || IS_DUMMY_REL(innerrel))
 		return "a side has no rows";
 	find_hash_clauses(root, candidate, &why);
@@ -170,7 +170,7 @@ hjg_planner_check_rules(PlannerInfo *root, HjgCandidate *candidate)
 		if (contain_volatile_functions((Node *) rinfo))
 			return "a join clause is volatile";
 		if (has_subquery(root, rinfo) && has_volatile_subquery(root))
-			return "a join clause has a subquery, and one of the query is volatile";
+			return "a join clause has a subquery, and a subquery of the query is volatile";
 	}
 	return NULL;
 }

@@ -147,7 +147,7 @@ add_aggregate(PlannerInfo *root, Aggref *aggref, HjgGrouping *grouping)
 	if (aggref->aggorder != NIL)
 		return "an aggregate has ORDER BY";
 	if (!hjg_aggregate_kind(aggref->aggfnoid, &kind))
-		return "an aggregate is none of those that are known";
+		return "an aggregate is not supported";
 	grouping->aggregates = lappend(grouping->aggregates, aggref);
 	grouping->functions = lappend_oid(grouping->functions, aggref->aggfnoid);
 	grouping->arguments = lappend(grouping->arguments, argument);
@@ -232,7 +232,7 @@ hjg_planner_find_grouping(PlannerInfo *root, List *results, const Index *sortgro
 	foreach(lc, columns)
 		if (!IsA(lfirst(lc), Var) || ((Var *) lfirst(lc))->varattno <= 0 || ((Var *) lfirst(lc))->varlevelsup != 0)
 		{
-			grouping->why = "something else than a plain column is read";
+			grouping->why = "it reads something other than plain columns";
 			return false;
 		}
 	add_new_columns_to_pathtarget(grouping->input, columns);

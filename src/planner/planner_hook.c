@@ -32,7 +32,7 @@ prune_join(PlannerInfo *root, HjgCandidate *candidate, HjgVerdictKind *kind)
 
 	*kind = HJG_VERDICT_RULE;
 	if (!hjg_planner_sources->trusted())
-		return "a join differed from core's when it was verified";
+		return "a verified join differed from core's";
 	if (!enable_hashjoin && !hjg_force)
 		return "enable_hashjoin is off";
 	hjg_planner_expect_aggregates(root, candidate);
