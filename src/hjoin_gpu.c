@@ -50,7 +50,7 @@ known_calibration(void)
 }
 
 static const HjgUnitCosts *
-calibration(void)
+get_calibration(void)
 {
 	const HjgCalibration *known = known_calibration();
 
@@ -58,7 +58,7 @@ calibration(void)
 }
 
 static bool
-gpu(HjgPlannerGpu *gpu)
+get_gpu(HjgPlannerGpu *gpu)
 {
 	const HjgCalibration *known = known_calibration();
 	const HjgCudaUnitCosts *costs = NULL;
@@ -80,7 +80,7 @@ gpu(HjgPlannerGpu *gpu)
 
 /* Choose the usable device that was fastest in the larger join of its calibration. */
 static bool
-coupled(HjgPlannerCoupled *coupled)
+get_coupled(HjgPlannerCoupled *coupled)
 {
 	const HjgCalibration *known = known_calibration();
 	double		least_ns = 0;
@@ -107,9 +107,9 @@ coupled(HjgPlannerCoupled *coupled)
 static const HjgPlannerSources planner_sources = {
 	.trusted = hjg_service_trusted,
 	.device_ready = device_ready,
-	.calibration = calibration,
-	.gpu = gpu,
-	.coupled = coupled,
+	.calibration = get_calibration,
+	.gpu = get_gpu,
+	.coupled = get_coupled,
 };
 
 void

@@ -25,7 +25,7 @@
  * gives none.
  */
 static HjgJob *
-prepare(HjgDeviceId device, uint32 nbuild, uint32 nprobe, int *batch)
+make_job(HjgDeviceId device, uint32 nbuild, uint32 nprobe, int *batch)
 {
 	HjgJoinSpec spec = {.key_width = KEY_BYTES, .mode = HJG_MATCH_ALL, .probe_rows = nprobe};
 	HjgReason	reason;
@@ -49,7 +49,7 @@ static double
 time_join(HjgDeviceId device, uint32 nbuild, uint32 nprobe)
 {
 	int			batch;
-	HjgJob	   *job = prepare(device, nbuild, nprobe, &batch);
+	HjgJob	   *job = make_job(device, nbuild, nprobe, &batch);
 	HjgBatchResult result;
 	uint64		begin = hjg_now_ns();
 	uint64		npairs = 0;

@@ -49,7 +49,7 @@ hjg_calibrate_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 mo
 
 /* Start a job on a GPU, with its build side; NULL if there is none. */
 static HjgJob *
-start(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
+start_job(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
 {
 	HjgJoinSpec spec = {.key_width = KEY_BYTES, .mode = matching ? HJG_MATCH_ALL : HJG_MATCH_SEMI, .strategy = strategy};
 	HjgReason	reason;
@@ -68,7 +68,7 @@ start(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
 
 /* Probe one batch; false if it was not joined. */
 static bool
-probe(HjgJob *job, uint32 nrows, uint32 first, uint32 modulo)
+probe_batch(HjgJob *job, uint32 nrows, uint32 first, uint32 modulo)
 {
 	HjgBatchResult result;
 	HjgReason	reason;
@@ -89,8 +89,8 @@ probe(HjgJob *job, uint32 nrows, uint32 first, uint32 modulo)
 static bool
 time_join(const HjgCudaTrial *trial, uint32 nbuild, uint32 nprobe, HjgJobStats *measured)
 {
-	HjgJob	   *job = start(trial->strategy, trial->matching, nbuild);
-	bool		good = job != NULL && probe(job, nprobe, trial->matching ? 0 : nbuild, nbuild);
+	HjgJob	   *job = start_job(trial->strategy, trial->matching, nbuild);
+	bool		good = job != NULL && probe_batch(job, nprobe, trial->matching ? 0 : nbuild, nbuild);
 
 	if (job == NULL)
 		return false;
@@ -114,14 +114,14 @@ run_trial(HjgCudaTrial *trial)
 static double
 measure_round(void)
 {
-	HjgJob	   *job = start(HJG_CUDA_TABLE, true, 1);
+	HjgJob	   *job = start_job(HJG_CUDA_TABLE, true, 1);
 	uint64		least_ns = PG_UINT64_MAX;
 
 	for (int i = 0; i < ROUNDS && job != NULL; i++)
 	{
 		uint64		begin = hjg_now_ns();
 
-		if (!probe(job, 1, 0, 1))
+		if (!probe_batch(job, 1, 0, 1))
 		{
 			least_ns = PG_UINT64_MAX;
 			break;

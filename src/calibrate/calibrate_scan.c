@@ -68,7 +68,7 @@ typedef struct SamplePages
 
 /* Draw a number below n. */
 static uint32
-draw(uint32 *state, uint32 n)
+draw_number(uint32 *state, uint32 n)
 {
 	*state = *state * 1664525u + 1013904223u;
 	return (*state >> 8) % n;
@@ -92,11 +92,11 @@ make_row(TupleDesc desc, uint32 *state)
 	char		letters[MOST_TEXT];
 
 	for (int i = 0; i < MOST_TEXT; i++)
-		letters[i] = 'a' + draw(state, 26);
+		letters[i] = 'a' + draw_number(state, 26);
 	for (int a = 1; a <= desc->natts; a++)
-		values[a - 1] = a <= LAST_INT ? Int32GetDatum(draw(state, 1000)) :
-			a <= LAST_NUMERIC ? NumericGetDatum(int64_to_numeric(draw(state, 1 << (3 + draw(state, 20))))) :
-			PointerGetDatum(cstring_to_text_with_len(letters, draw(state, MOST_TEXT)));
+		values[a - 1] = a <= LAST_INT ? Int32GetDatum(draw_number(state, 1000)) :
+			a <= LAST_NUMERIC ? NumericGetDatum(int64_to_numeric(draw_number(state, 1 << (3 + draw_number(state, 20))))) :
+			PointerGetDatum(cstring_to_text_with_len(letters, draw_number(state, MOST_TEXT)));
 	return heap_form_tuple(desc, values, nulls);
 }
 

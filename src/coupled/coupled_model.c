@@ -50,7 +50,7 @@ hjg_copy_cost(const HjgStepCosts *costs, const HjgCopyCost *cost, double build_r
 
 /* Count the pieces of a part of the rows. */
 static double
-npieces(const HjgSeriesShape *shape, double part)
+count_pieces(const HjgSeriesShape *shape, double part)
 {
 	if (part <= 0)
 		return 0;
@@ -129,14 +129,14 @@ step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG
 		{
 			/* pieces are cut where rows are taken over within the series */
 			const StepPart part = part_of(ratios, i, (HjgProcessor) p);
-			double		pieces = npieces(shape, part.own) + npieces(shape, part.taken);
+			double		pieces = count_pieces(shape, part.own) + count_pieces(shape, part.taken);
 
 			/* the device's rows are also cut where the CPU will take over */
 			if (p == HJG_ON_DEVICE)
 			{
 				const double wanted = fmax(after - (1 - part.own), 0);
 
-				pieces = npieces(shape, wanted) + npieces(shape, part.own - wanted) + npieces(shape, part.taken);
+				pieces = count_pieces(shape, wanted) + count_pieces(shape, part.own - wanted) + count_pieces(shape, part.taken);
 				queue_ns[i] = shape->call_ns * pieces;
 			}
 			step_ns[p][i] = shape->nrows * (part.own + part.taken) * shape->unit_ns[p][i] + shape->piece_ns[p] * pieces;
@@ -163,7 +163,7 @@ step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG
 static double
 delay_of(const HjgSeriesShape *shape, double part, double begin_ns, double taken_ns, double ready_ns, double made_ns)
 {
-	const double k = npieces(shape, part);
+	const double k = count_pieces(shape, part);
 	const double from_first_ns = ready_ns - made_ns * (1 - 1 / k) + taken_ns;
 
 	return fmax(fmax(ready_ns + taken_ns / k, from_first_ns) - (begin_ns + taken_ns), 0);

@@ -11,7 +11,7 @@
 #define DATA_PAD 16
 
 static size_t
-align8(size_t bytes)
+align_8(size_t bytes)
 {
 	return (bytes + 7) & ~(size_t) 7;
 }
@@ -53,7 +53,7 @@ take_bytes(PackWriter *writer, size_t bytes)
 {
 	const hjg_u32 off = writer->bytes;
 
-	bytes = align8(bytes);
+	bytes = align_8(bytes);
 	memset(writer->block + off, 0, bytes);
 	writer->bytes += (hjg_u32) bytes;
 	return off;
@@ -209,7 +209,7 @@ write_head(HjgPackHeader *header, const HjgPackPlan *plans, const HjgPackDict *d
 			hjg_unpack_store(width, to + at, i, dicts[c].values[i]);
 		if (dicts[c].count % 2)
 			hjg_unpack_store(width, to + at, dicts[c].count, 0);
-		at = align8(at + (size_t) dicts[c].count * (size_t) width);
+		at = align_8(at + (size_t) dicts[c].count * (size_t) width);
 	}
 	header->directory_off = at;
 	return header->head_bytes = at + (size_t) nblocks * header->ncolumns * sizeof(hjg_u64);

@@ -14,7 +14,7 @@
 #include "device/hjg_cuda_join.h"
 
 static HjgStatus
-furnish(HjgCudaJoin *further)
+open_join(HjgCudaJoin *further)
 {
 	const int	width = further->spec.key_width;
 	const hjg_u32 rows = further->chunk_rows;
@@ -44,7 +44,7 @@ hjg_cuda_concurrent_open(HjgCudaJoin *join, const HjgEnv *env)
 		.chunk_rows = join->chunk_rows < HJG_LARGEST_BATCH_ROWS ? join->chunk_rows : HJG_LARGEST_BATCH_ROWS
 	};
 	hjg_cuda_payload_borrow(further);
-	if (furnish(further) != HJG_OK)
+	if (open_join(further) != HJG_OK)
 	{
 		hjg_cuda_release(further);
 		free(further);

@@ -66,7 +66,7 @@ print_units(const HjgCoupledStats *stats)
 
 /* Print a line of the table; false if a result is wrong. */
 static bool
-measure(const char *name, const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
+measure_line(const char *name, const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
 		const HjgBenchOptions *options, double *ns)
 {
 	const int	nreps = options->nreps;
@@ -329,7 +329,7 @@ run_size(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 		printf("packed: build %s, %.3f bytes a row; probe %s, %.3f\n", in.plans[0],
 			   (double) in.packed_build.packed_bytes / in.nrows, in.plans[1],
 			   (double) in.packed_probe[0].packed_bytes / in.packed_probe[0].nrows);
-	good = measure("cpu engine", env, NULL, NULL, &in, options, &cpu_ns);
+	good = measure_line("cpu engine", env, NULL, NULL, &in, options, &cpu_ns);
 	for (int s = HJG_COUPLED_FIRST; s <= HJG_COUPLED_LAST && good; s++)
 	{
 		const char *name = hjg_strategy_name(s);
@@ -346,7 +346,7 @@ run_size(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 				continue;
 			config.pipeline = (HjgPipeline) p;
 			snprintf(full_name, sizeof(full_name), "%s %s", name, options->pipeline != NULL ? hjg_pipeline_name(p) : "");
-			good = measure(full_name, env, &config, runner, &in, options, &cpu_ns);
+			good = measure_line(full_name, env, &config, runner, &in, options, &cpu_ns);
 		}
 	}
 	hjg_bench_input_destroy(&in);

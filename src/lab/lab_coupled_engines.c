@@ -69,7 +69,7 @@ median_of(const double *values, int n)
 }
 
 static bool
-measure(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in, EngineTimes *times)
+measure_engines(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in, EngineTimes *times)
 {
 	static HjgBenchTimes run;
 	int			order[sizeof(contestants) / sizeof(contestants[0])];
@@ -170,7 +170,7 @@ run_shape(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 
 	with.skew = shape->skew;
 	with.selectivity = shape->selectivity;
-	good = hjg_bench_input_create(&in, &with, log) && measure(options, env, runner, &in, &times);
+	good = hjg_bench_input_create(&in, &with, log) && measure_engines(options, env, runner, &in, &times);
 	hjg_bench_input_destroy(&in);
 	if (!good)
 		return false;

@@ -70,7 +70,7 @@ compare_turns(const void *a, const void *b)
 
 /* Order the turns of a setting, and compute the difference of its halves. */
 static void
-settle(Setting *setting)
+order_turns(Setting *setting)
 {
 	double		halves[2][(TURNS + 1) / 2];
 
@@ -305,7 +305,7 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 	}
 	for (int run = 0; run <= nruns; run++)
 	{
-		settle(&settings[run]);
+		order_turns(&settings[run]);
 		if (run == nruns)
 			break;
 		random_ns[run] = times_ns[ntimes++] = settings[run].median->total_ns;

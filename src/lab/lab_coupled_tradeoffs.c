@@ -36,7 +36,7 @@ typedef struct Draws
 
 /* Run one join with random ratios, or with those that the model chooses. */
 static bool
-draw(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
+draw_ratios(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
 	 HjgCoupledStrategy strategy, bool choice, hjg_u64 *random, HjgBenchTimes *times)
 {
 	HjgCoupledConfig config = hjg_bench_config(options, strategy);
@@ -60,7 +60,7 @@ draw_all(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 
 	draws->n = draws->nchoices = 0;
 	/* the first run warms up memory, and searches the ratios */
-	if (!draw(options, env, runner, in, strategy, true, &random, &times))
+	if (!draw_ratios(options, env, runner, in, strategy, true, &random, &times))
 		return false;
 	for (int i = 0; i < ndraws; i++)
 	{
@@ -68,11 +68,11 @@ draw_all(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 
 		if (i % every == 0)
 		{
-			if (!draw(options, env, runner, in, strategy, true, &random, &times))
+			if (!draw_ratios(options, env, runner, in, strategy, true, &random, &times))
 				return false;
 			draws->choice_ns[draws->nchoices++] = build ? times.build_ns : times.total_ns - times.build_ns;
 		}
-		if (!draw(options, env, runner, in, strategy, false, &random, &times))
+		if (!draw_ratios(options, env, runner, in, strategy, false, &random, &times))
 			return false;
 		phase_ns = build ? times.build_ns : times.total_ns - times.build_ns;
 		draws->ns[draws->n] = phase_ns;

@@ -21,7 +21,7 @@ HJG_CUDA_KERNEL(hjg_k_fill_columns, IMAGE);
 HJG_CUDA_KERNEL(hjg_k_check_columns, IMAGE);
 
 static HjgStatus
-launch(HjgCudaStream *stream, HjgCudaKernel *kernel, const HjgKColumns *args)
+launch_columns(HjgCudaStream *stream, HjgCudaKernel *kernel, const HjgKColumns *args)
 {
 	return hjg_cuda_launch(stream, kernel, (unsigned) stream->device->multiprocessors * BLOCKS_A_PROCESSOR, THREADS, 0,
 						   (void *[]) {(void *) args});
@@ -51,7 +51,7 @@ hjg_bench_columns_make(HjgCudaStream *stream, HjgBenchColumns *columns, hjg_u64 
 			status = hjg_cuda_alloc(stream, npairs * columns->bytes, &columns->to[s]);
 		args.columns = columns->from[s];
 		if (status == HJG_OK)
-			status = launch(stream, &hjg_k_fill_columns, &args);
+			status = launch_columns(stream, &hjg_k_fill_columns, &args);
 	}
 	return status;
 }
@@ -108,7 +108,7 @@ hjg_bench_columns_check(HjgCudaStream *stream, const HjgBenchColumns *columns, H
 		if (status == HJG_OK)
 			status = hjg_cuda_zero(stream, facts, sizeof(wrong));
 		if (status == HJG_OK)
-			status = launch(stream, &hjg_k_check_columns, &args);
+			status = launch_columns(stream, &hjg_k_check_columns, &args);
 		if (status == HJG_OK)
 			status = hjg_cuda_copy_out(stream, &wrong, facts, sizeof(wrong));
 		if (status == HJG_OK)

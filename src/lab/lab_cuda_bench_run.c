@@ -67,7 +67,7 @@ hjg_bench_stop_clock(HjgBench *bench, float *ms)
 /* ---- inputs ---- */
 
 static HjgStatus
-fill(HjgBench *bench, const HjgBenchCase *c, HjgCudaSide *side, bool is_probe, hjg_u64 nbuild, hjg_u64 seed)
+make_side(HjgBench *bench, const HjgBenchCase *c, HjgCudaSide *side, bool is_probe, hjg_u64 nbuild, hjg_u64 seed)
 {
 	HjgKFillSide args = {
 		.side = {.keys = side->keys, .rows = side->rows, .nrows = (hjg_u32) side->nrows},
@@ -118,9 +118,9 @@ hjg_bench_inputs_make(HjgBench *bench, const HjgBenchCase *c, hjg_u64 seed, HjgB
 	if (status == HJG_OK)
 		status = hjg_cuda_zero(&bench->stream, bench->counters, sizeof(expected));
 	if (status == HJG_OK)
-		status = fill(bench, c, &inputs->build, false, nbuild, seed);
+		status = make_side(bench, c, &inputs->build, false, nbuild, seed);
 	if (status == HJG_OK)
-		status = fill(bench, c, &inputs->probe, true, nbuild, seed);
+		status = make_side(bench, c, &inputs->probe, true, nbuild, seed);
 	if (status == HJG_OK)
 		status = hjg_cuda_copy_out(&bench->stream, expected, bench->counters, sizeof(expected));
 	if (status == HJG_OK)
@@ -165,13 +165,13 @@ join_once(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs)
 
 /* Restore the inputs of a join. */
 static HjgStatus
-reset(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs)
+reset_inputs(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs)
 {
 	return run->moved != NULL ? hjg_bench_moved_reset(&bench->stream, run->moved, &inputs->build, &inputs->probe) : HJG_OK;
 }
 
 static HjgStatus
-check(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs, bool *good)
+check_result(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs, bool *good)
 {
 	const int	w = width_ix_of(run->c->width);
 	hjg_u64		found[2] = {0, 0};
@@ -181,7 +181,7 @@ check(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs, boo
 	if (run->block != 0)
 		status = set_bytes(bench, run->block, POISON, run->block_bytes);
 	if (status == HJG_OK)
-		status = reset(bench, run, inputs);
+		status = reset_inputs(bench, run, inputs);
 	if (status == HJG_OK)
 		status = join_once(bench, run, inputs);
 	if (status == HJG_OK)
@@ -241,12 +241,12 @@ hjg_bench_run_time(HjgBench *bench, const HjgBenchRun *run)
 	HjgStatus	status = HJG_OK;
 
 	for (int i = 0; i < HJG_BENCH_SETS && status == HJG_OK && good; i++)
-		status = check(bench, run, &run->sets[i], &good);
+		status = check_result(bench, run, &run->sets[i], &good);
 	if (status == HJG_ERR_INPUT)
 		return HJG_OK;
 	for (int i = 0; i < bench->nreps && status == HJG_OK; i++)
 	{
-		status = reset(bench, run, &run->sets[i % HJG_BENCH_SETS]);
+		status = reset_inputs(bench, run, &run->sets[i % HJG_BENCH_SETS]);
 		if (status == HJG_OK)
 			status = hjg_bench_start_clock(bench);
 		if (status == HJG_OK)

@@ -146,7 +146,7 @@ design_traffic(const Design *design, const HjgCudaDevice *device, const HjgCudaS
 /* ---- build and probe ---- */
 
 static HjgStatus
-partition(HjgCudaStream *stream, const Design *design, const DesignPlan *plan, int key_width, const HjgCudaSide *side,
+partition_side(HjgCudaStream *stream, const Design *design, const DesignPlan *plan, int key_width, const HjgCudaSide *side,
 		  HjgCudaParted *parted, HjgKUnits *units)
 {
 	HjgStatus	status = hjg_cuda_mark(stream, HJG_CUDA_PARTITION);
@@ -188,7 +188,7 @@ design_build(const Design *design, HjgCudaStream *stream, const HjgCudaShape *sh
 		free(table);
 		return HJG_ERR_INPUT;
 	}
-	status = partition(stream, design, &table->plan, shape->key_width, build, &table->build, NULL);
+	status = partition_side(stream, design, &table->plan, shape->key_width, build, &table->build, NULL);
 	if (status == HJG_OK)
 		status = hjg_cuda_copy_out(stream, &largest, table->build.largest, sizeof(largest));
 	if (status == HJG_OK)
@@ -224,7 +224,7 @@ design_probe(HjgCudaStream *stream, void *join, const HjgCudaSide *probe, const 
 
 	if (probe->nrows == 0)
 		return HJG_OK;
-	status = partition(stream, table->design, &table->plan, table->key_width, probe, &parted, &match.units);
+	status = partition_side(stream, table->design, &table->plan, table->key_width, probe, &parted, &match.units);
 	if (status == HJG_OK)
 		status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);
 	if (status == HJG_OK)

@@ -232,7 +232,7 @@ replay_side(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers, c
 }
 
 static size_t
-least(size_t a, size_t b)
+least_of(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -243,8 +243,8 @@ replay_both(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers)
 {
 	const size_t bytes_in = hjg_host_bytes_in(data);
 	const size_t bytes_out = hjg_host_bytes_out(data);
-	const size_t most_in = least(data->join.chunk_rows * row_bytes(data), data->memory_bytes);
-	const size_t most_out = least(data->join.chunk_rows, data->result.capacity) * sizeof(HjgPair);
+	const size_t most_in = least_of(data->join.chunk_rows * row_bytes(data), data->memory_bytes);
+	const size_t most_out = least_of(data->join.chunk_rows, data->result.capacity) * sizeof(HjgPair);
 	const size_t n = bytes_in / most_in > bytes_out / most_out ? bytes_in / most_in + 1 : bytes_out / most_out + 1;
 	HjgStatus	status = HJG_OK;
 

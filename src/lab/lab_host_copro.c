@@ -58,7 +58,7 @@ typedef struct Copro
 /* ---- blocks ---- */
 
 static bool
-append(Blocks *list, HjgStageBlock block)
+append_block(Blocks *list, HjgStageBlock block)
 {
 	if (list->n == list->max)
 	{
@@ -76,7 +76,7 @@ append(Blocks *list, HjgStageBlock block)
 }
 
 static void
-fail(Copro *copro, HjgStatus status)
+note_failure(Copro *copro, HjgStatus status)
 {
 	if (copro->failed == HJG_OK)
 		copro->failed = status;
@@ -92,8 +92,8 @@ take_build(void *arg, int part, HjgStageBlock block)
 	Copro	   *copro = arg;
 
 	pthread_mutex_lock(&copro->lock);
-	if (!append(&copro->build[part], block))
-		fail(copro, HJG_ERR_MEMORY);
+	if (!append_block(&copro->build[part], block))
+		note_failure(copro, HJG_ERR_MEMORY);
 	pthread_mutex_unlock(&copro->lock);
 }
 
@@ -104,8 +104,8 @@ take_probe(void *arg, int part, HjgStageBlock block)
 	const bool	first = copro->sets.set_of[part] == 0;
 
 	pthread_mutex_lock(&copro->lock);
-	if (!append(first ? &copro->ready : &copro->probe[part], block))
-		fail(copro, HJG_ERR_MEMORY);
+	if (!append_block(first ? &copro->ready : &copro->probe[part], block))
+		note_failure(copro, HJG_ERR_MEMORY);
 	if (first)
 		pthread_cond_signal(&copro->changed);
 	pthread_mutex_unlock(&copro->lock);
@@ -165,7 +165,7 @@ partition_main(void *arg)
 	copro->partitioned = true;
 	copro->spec->partitioned_ns = hjg_now_ns() - started;
 	if (status != HJG_OK)
-		fail(copro, status);
+		note_failure(copro, status);
 	pthread_cond_broadcast(&copro->changed);
 	pthread_mutex_unlock(&copro->lock);
 	return NULL;
@@ -277,7 +277,7 @@ hjg_lab_copro_bytes(const HjgCudaDevice *device, const HjgCudaCopro *spec)
 }
 
 static HjgStatus
-feed(Copro *copro, HjgCudaHostResult *result)
+feed_sets(Copro *copro, HjgCudaHostResult *result)
 {
 	const HjgCudaSource source = {.load = load_blocks, .arg = copro};
 	HjgCudaPasses *passes = &copro->passes;
@@ -321,7 +321,7 @@ hjg_lab_copro_join(HjgCudaStreams *streams, HjgCudaCopro *spec, HjgCudaHostResul
 		status = HJG_ERR_MEMORY;
 	else
 	{
-		status = feed(copro, result);
+		status = feed_sets(copro, result);
 		__atomic_store_n(&copro->stopping, true, __ATOMIC_RELAXED);
 		pthread_join(thread, NULL);
 		if (status == HJG_OK)

@@ -70,7 +70,7 @@ hjg_host_pinned(HjgHostBench *bench, size_t bytes)
 
 /* Mix with other permutations than those of hjg_hash.h. */
 static hjg_u32
-key32(hjg_u32 id)
+key_4(hjg_u32 id)
 {
 	id *= 0x9E3779B1u;
 	id ^= id >> 15;
@@ -80,7 +80,7 @@ key32(hjg_u32 id)
 }
 
 static hjg_u64
-key64(hjg_u64 id)
+key_8(hjg_u64 id)
 {
 	id ^= id >> 33;
 	id *= 0xFF51AFD7ED558CCDull;
@@ -93,9 +93,9 @@ static void
 put_key(const HjgHostData *data, void *keys, hjg_u64 row, hjg_u32 id)
 {
 	if (data->c->width == HJG_KEY_WIDTH_4)
-		((hjg_u32 *) keys)[row] = key32(id);
+		((hjg_u32 *) keys)[row] = key_4(id);
 	else
-		((hjg_u64 *) keys)[row] = key64((hjg_u64) id + 1);
+		((hjg_u64 *) keys)[row] = key_8((hjg_u64) id + 1);
 }
 
 static void
@@ -117,7 +117,7 @@ fill_probe(void *arg, int piece, int worker)
 
 	for (hjg_u64 i = from; i < from + PIECE_ROWS && i < data->join.probe.nrows; i++)
 	{
-		const hjg_u32 id = (hjg_u32) (key64(i + 0x5DEECE66Dull) % data->join.build.nrows);
+		const hjg_u32 id = (hjg_u32) (key_8(i + 0x5DEECE66Dull) % data->join.build.nrows);
 
 		put_key(data, data->probe_keys, i, id);
 		sum += hjg_checksum_pair((hjg_u32) i, id);

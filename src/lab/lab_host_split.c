@@ -74,7 +74,7 @@ hjg_lab_split_close(HjgCudaSplit *split)
 }
 
 static HjgKSplit
-arguments(const HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_row)
+make_arguments(const HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_row)
 {
 	return (HjgKSplit) {
 		.side = {.keys = side->keys, .rows = side->rows, .nrows = (hjg_u32) side->nrows}, .bits = (hjg_u32) split->bits,
@@ -87,7 +87,7 @@ hjg_lab_split_count(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 *count
 {
 	HjgCudaStream *stream = &split->streams->work;
 	hjg_u32    *answer = split->streams->header->counts;
-	HjgKSplit	args = arguments(split, side, 0);
+	HjgKSplit	args = make_arguments(split, side, 0);
 	hjg_u32		nparts = 1u << split->bits;
 	hjg_u64		sum = 0;
 	HjgStatus	status = hjg_cuda_zero(stream, split->counts, counts_bytes(split->bits));
@@ -112,7 +112,7 @@ hjg_lab_split_rows(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_r
 	const int	ix = hjg_cuda_width_ix(split->key_width);
 	const hjg_u64 tile_rows = SPLIT_THREADS * split_items[ix];
 	HjgCudaStream *stream = &split->streams->work;
-	HjgKSplit	args = arguments(split, side, first_row);
+	HjgKSplit	args = make_arguments(split, side, first_row);
 	hjg_u32		at = 0;
 	HjgStatus	status;
 

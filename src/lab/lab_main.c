@@ -14,7 +14,7 @@
 #define EXIT_USAGE 2
 
 static void
-usage(void)
+print_usage(void)
 {
 	printf("hjoin_gpu_lab measures the join engines of the PostgreSQL extension hjoin_gpu, and joins of the literature beside them.\n\n"
 		   "  hjoin_gpu_lab [--threads=N] [--device-memory=MB] DEVICE [option...]\n\n"
@@ -81,7 +81,7 @@ main(int argc, char **argv)
 		switch (option)
 		{
 			case 'h':
-				usage();
+				print_usage();
 				return 0;
 			case 'm':
 				good = read_number(optarg, &memory_mb);
@@ -99,7 +99,7 @@ main(int argc, char **argv)
 	}
 	if (optind == argc)
 	{
-		usage();
+		print_usage();
 		return EXIT_USAGE;
 	}
 	hjg_lab_strategies_open();

@@ -33,13 +33,13 @@ hjg_model_cuda_plan_trials(HjgCudaTrial trials[HJG_CUDA_NTRIALS], double l2_byte
 }
 
 static double
-positive(double ns)
+bounded_ns(double ns)
 {
 	return fmax(ns, LEAST_NS);
 }
 
 static double
-nchunks(const HjgCudaTrial *trial)
+count_chunks(const HjgCudaTrial *trial)
 {
 	return ceil(trial->probe_rows / HJG_CUDA_TRIAL_CHUNK);
 }
@@ -48,13 +48,13 @@ nchunks(const HjgCudaTrial *trial)
 static double
 probing_ns(const HjgCudaTrial *trial)
 {
-	return positive(trial->times.probe_ns - nchunks(trial) * trial->idle.probe_ns);
+	return bounded_ns(trial->times.probe_ns - count_chunks(trial) * trial->idle.probe_ns);
 }
 
 static double
 building_ns(const HjgCudaTrial *trial)
 {
-	return positive((double) trial->times.build_ns - (double) trial->idle.build_ns);
+	return bounded_ns((double) trial->times.build_ns - (double) trial->idle.build_ns);
 }
 
 void
@@ -70,26 +70,26 @@ hjg_model_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, do
 	const double passes = ceil(log2(sorted->build_rows) / HJG_MODEL_SORT_BITS);
 	double		stream_ns;
 
-	costs->in_mb_ns = positive(large->times.transfer_ns / ((large->build_rows + large->probe_rows) * KEY_BYTES)) * HJG_MODEL_MB;
-	costs->out_mb_ns = positive((pairs->times.transfer_ns -
+	costs->in_mb_ns = bounded_ns(large->times.transfer_ns / ((large->build_rows + large->probe_rows) * KEY_BYTES)) * HJG_MODEL_MB;
+	costs->out_mb_ns = bounded_ns((pairs->times.transfer_ns -
 								 (pairs->build_rows + pairs->probe_rows) * KEY_BYTES * costs->in_mb_ns / HJG_MODEL_MB) /
 								(pairs->probe_rows * HJG_MODEL_PAIR_BYTES)) * HJG_MODEL_MB;
 
 	/* both sides of one row are partitioned, so each counts half */
-	stream_ns = positive((parts->times.partition_ns - parts->idle.partition_ns * (1 + nchunks(parts)) / 2) /
+	stream_ns = bounded_ns((parts->times.partition_ns - parts->idle.partition_ns * (1 + count_chunks(parts)) / 2) /
 						 ((parts->build_rows + parts->probe_rows) * HJG_CUDA_PASS_BYTES(KEY_BYTES, 1)));
 	costs->stream_mb_ns = stream_ns * HJG_MODEL_MB;
 	/* each chunk meets the whole build side */
-	costs->part_row_ns = positive(probing_ns(parts) / (parts->probe_rows + nchunks(parts) * parts->build_rows) -
+	costs->part_row_ns = bounded_ns(probing_ns(parts) / (parts->probe_rows + count_chunks(parts) * parts->build_rows) -
 								  PART_ROW_BYTES * stream_ns);
-	costs->sort_row_ns = positive((sorted->times.partition_ns - passes * sorted->idle.partition_ns) /
+	costs->sort_row_ns = bounded_ns((sorted->times.partition_ns - passes * sorted->idle.partition_ns) /
 								  (passes * sorted->build_rows));
 
-	costs->gather_l2_ns = positive(probing_ns(small) / small->probe_rows - KEY_BYTES * stream_ns);
+	costs->gather_l2_ns = bounded_ns(probing_ns(small) / small->probe_rows - KEY_BYTES * stream_ns);
 	costs->gather_ns = hjg_model_cuda_beyond_ns(large_bytes, l2_bytes, costs->gather_l2_ns,
-										  positive(probing_ns(large) / large->probe_rows - KEY_BYTES * stream_ns));
-	costs->insert_l2_ns = positive((building_ns(small) - small_bytes * stream_ns) / small->build_rows - KEY_BYTES * stream_ns);
+										  bounded_ns(probing_ns(large) / large->probe_rows - KEY_BYTES * stream_ns));
+	costs->insert_l2_ns = bounded_ns((building_ns(small) - small_bytes * stream_ns) / small->build_rows - KEY_BYTES * stream_ns);
 	costs->insert_ns = hjg_model_cuda_beyond_ns(large_bytes, l2_bytes, costs->insert_l2_ns,
-										  positive((building_ns(large) - large_bytes * stream_ns) / large->build_rows -
+										  bounded_ns((building_ns(large) - large_bytes * stream_ns) / large->build_rows -
 												   KEY_BYTES * stream_ns));
 }

@@ -83,19 +83,19 @@ const HjgUnitCosts hjg_model_default_costs = {
 
 /* Choose the larger number; fmax() is a call, because it treats NaNs specially. */
 static inline double
-larger(double a, double b)
+larger_of(double a, double b)
 {
 	return a > b ? a : b;
 }
 
 static inline double
-smaller(double a, double b)
+smaller_of(double a, double b)
 {
 	return a < b ? a : b;
 }
 
 static bool
-plausible(double value, double reference)
+is_plausible(double value, double reference)
 {
 	if (!isfinite(value) || value < 0)
 		return false;
@@ -109,7 +109,7 @@ hjg_model_implausible_cost(const HjgUnitCosts *costs)
 	const double *reference = (const double *) &hjg_model_default_costs;
 
 	for (int i = 0; i < HJG_MODEL_NCOSTS; i++)
-		if (!plausible(value[i], reference[i]))
+		if (!is_plausible(value[i], reference[i]))
 			return i;
 	return -1;
 }
@@ -152,9 +152,9 @@ hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows)
 	/* most calls of the planner end here */
 	if (build_rows <= 8192)
 		return costs->small_unit_ns;
-	rows_log = smaller(log2(build_rows), large_log + 2);
+	rows_log = smaller_of(log2(build_rows), large_log + 2);
 	slope = (costs->large_unit_ns - costs->small_unit_ns) / (large_log - small_log);
-	return larger(costs->small_unit_ns + slope * (rows_log - small_log), costs->small_unit_ns / 2);
+	return larger_of(costs->small_unit_ns + slope * (rows_log - small_log), costs->small_unit_ns / 2);
 }
 
 /* True if the table will be an array by key; without a job, several participants never share one. */
@@ -201,14 +201,14 @@ marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, co
 static double
 saved_ns(const HjgUnitCosts *costs, double rows, bool vectors)
 {
-	return vectors ? rows * larger(costs->emit_tuple_ns - costs->column_ns, 0) : 0;
+	return vectors ? rows * larger_of(costs->emit_tuple_ns - costs->column_ns, 0) : 0;
 }
 
 /* Count the probe rows that pass the filter. */
 static double
 passing_rows(const HjgJoinShape *shape)
 {
-	return shape->probe_rows * smaller(shape->partnered + HJG_BLOOM_FALSE_SHARE, 1);
+	return shape->probe_rows * smaller_of(shape->partnered + HJG_BLOOM_FALSE_SHARE, 1);
 }
 
 /*
@@ -219,7 +219,7 @@ static double
 payload_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
 	const bool	vectors = shape->probe_scan.own_ns > 0 || shape->probe_vectors;
-	const double column_ns = vectors ? smaller(costs->column_ns, BULK_COLUMN_NS) : costs->column_ns;
+	const double column_ns = vectors ? smaller_of(costs->column_ns, BULK_COLUMN_NS) : costs->column_ns;
 
 	return column_ns * shape->probe_columns + costs->varlena_ns * shape->probe_varlenas +
 		spill_row_ns(costs, shape, shape->probe_width);
@@ -232,7 +232,7 @@ payload_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 static double
 bloom_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
-	const bool	cached = shape->build_rows * larger(shape->participants, 1) <= BLOOM_CACHED_KEYS;
+	const bool	cached = shape->build_rows * larger_of(shape->participants, 1) <= BLOOM_CACHED_KEYS;
 
 	return shape->build_rows * costs->bloom_add_ns +
 		shape->probe_rows * (cached ? costs->bloom_cached_ns : costs->bloom_test_ns);
@@ -251,7 +251,7 @@ hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 
 	if (shape->nthreads == 0 || shape->participants > 1)
 		kept_row_ns += costs->transfer_mb_ns * shape->key_width / (1024.0 * 1024.0) +
-			probe_tuple_ns(costs, shape) / larger(shape->nthreads, 1);
+			probe_tuple_ns(costs, shape) / larger_of(shape->nthreads, 1);
 	return bloom_ns(costs, shape) < (shape->probe_rows - passing_rows(shape)) * kept_row_ns;
 }
 
@@ -283,7 +283,7 @@ predict_gpu(const HjgUnitCosts *costs, const HjgJoinShape *shape, double build_r
 		best = own;
 		found = true;
 	}
-	build_in = best.in_ns * build_rows / larger(build_rows + probe_rows, 1);
+	build_in = best.in_ns * build_rows / larger_of(build_rows + probe_rows, 1);
 	*build_ns = build_in + best.build_ns + best.build_calls_ns +
 		(shape->gpu_cold ? costs->cuda.context_ns / CONTEXT_JOINS : 0);
 	*probe_ns = best.in_ns - build_in + best.probe_ns + best.probe_calls_ns + best.out_ns;
@@ -295,8 +295,8 @@ predict_gpu(const HjgUnitCosts *costs, const HjgJoinShape *shape, double build_r
 void
 hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction)
 {
-	double		participants = larger(shape->participants, 1);
-	double		threads = shape->nthreads > 0 ? larger(shape->nthreads, participants) : 1;
+	double		participants = larger_of(shape->participants, 1);
+	double		threads = shape->nthreads > 0 ? larger_of(shape->nthreads, participants) : 1;
 	double		kept_rows = shape->bloom ? passing_rows(shape) : shape->probe_rows;
 	double		total_kept_rows = kept_rows * (shape->nthreads > 0 ? participants : 1);
 	double		mb = 1024.0 * 1024.0;

@@ -9,7 +9,6 @@
 
 #include "postgres.h"
 
-#include "portability/instr_time.h"
 #include "storage/barrier.h"
 #include "storage/condition_variable.h"
 #include "storage/dsm.h"
@@ -143,7 +142,7 @@ struct HjgParallel
 	MemoryContext context;		/* this struct's */
 	int			me;				/* the leader is 0 */
 	bool		attached;		/* to the barrier */
-	instr_time	join_started;	/* start of a pass that all join */
+	uint64		join_started_ns;	/* start of a pass that all join */
 	HjgJob	   *owned;			/* leader */
 	HjgStore   *store;			/* of the pass that is being read */
 	HjgSharing	sharing;

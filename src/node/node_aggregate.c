@@ -145,7 +145,7 @@ hjg_aggregation_bytes(const HjgAggregation *aggregation, bool next)
 
 /* Compute the mean of count values with that sum, as core divides. */
 static Datum
-mean(int128 sum, uint64 count)
+mean_of(int128 sum, uint64 count)
 {
 	HjgNumericSum total = {.sum = sum,.count = count};
 
@@ -210,11 +210,11 @@ hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *is
 		case HJG_AGGREGATE_SUM_OF_COUNTS:
 			return Int64GetDatum((int64) totals->sum);
 		case HJG_AGGREGATE_AVERAGE:
-			return aggregation->partial ? average_datum(totals, count) : mean(totals->sum, count);
+			return aggregation->partial ? average_datum(totals, count) : mean_of(totals->sum, count);
 		case HJG_AGGREGATE_WIDE_SUM:
 			if (aggregation->partial)
 				return hjg_numeric_sum_write_int8(totals->sum, count);
-			return aggregate->average ? mean(totals->sum, count) : whole_sum(totals->sum);
+			return aggregate->average ? mean_of(totals->sum, count) : whole_sum(totals->sum);
 		case HJG_AGGREGATE_NUMERIC_SUM:
 			return aggregation->partial ? hjg_numeric_sum_serialize(&totals->numeric_sum, aggregation->caller) :
 				hjg_numeric_sum_finish(&totals->numeric_sum, aggregation->caller, aggregate->average);

@@ -76,7 +76,7 @@ compute_value(HjgAggregateState *state, const HjgComputed *computed, int i)
  * number of rows done.
  */
 static int
-compute(HjgAggregateState *state, int n, int nrows)
+compute_columns(HjgAggregateState *state, int n, int nrows)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	int			i;
@@ -106,7 +106,7 @@ add_rows(HjgAggregateState *state)
 	if (nrows == 0)
 		return false;
 	memcpy(state->vectors, state->child.slice, state->child.ncolumns * sizeof(HjgVector));
-	n = compute(state, state->ncomputed, nrows);
+	n = compute_columns(state, state->ncomputed, nrows);
 	if (state->groups != NULL)
 		n = hjg_groups_find(state->groups, state->vectors, n, numbers);
 	hjg_child_return(&state->child, nrows, n);
@@ -187,7 +187,7 @@ merge_groups(HjgAggregateState *state)
 	nrows = hjg_group_spill_read(state->spill, state->vectors, &totals);
 	if (nrows == 0)
 		return false;
-	n = compute(state, state->nkey_exprs, nrows);
+	n = compute_columns(state, state->nkey_exprs, nrows);
 	n = hjg_groups_find(state->groups, state->vectors, n, numbers);
 	for (int i = 0; i < n; i++)
 		hjg_aggregation_merge(state->aggregation, numbers[i], hjg_groups_count(state->groups), totals[i]);

@@ -204,7 +204,7 @@ hjg_group_share_reinit(HjgGroupShare *share)
 /* ---------- phases ---------- */
 
 static void
-arrive(HjgGroupShare *share)
+arrive_at_barrier(HjgGroupShare *share)
 {
 	(void) BarrierArriveAndWait(&share->shared->barrier, PG_WAIT_EXTENSION);
 	share->phase++;
@@ -228,7 +228,7 @@ hjg_group_share_all_read(HjgGroupShare *share, bool any, bool written)
 			pg_atomic_fetch_add_u32(&shared->nholders, 1);
 		if (written)
 			pg_atomic_fetch_add_u32(&shared->nwriters, 1);
-		arrive(share);
+		arrive_at_barrier(share);
 	}
 	share->writing = pg_atomic_read_u32(&shared->nholders) > 1 || pg_atomic_read_u32(&shared->nwriters) > 0;
 	return share->writing;
@@ -238,7 +238,7 @@ void
 hjg_group_share_leave(HjgGroupShare *share)
 {
 	if (share->phase == PHASE_WRITE && share->writing)
-		arrive(share);
+		arrive_at_barrier(share);
 	BarrierDetach(&share->shared->barrier);
 }
 

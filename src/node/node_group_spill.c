@@ -261,7 +261,7 @@ next_member(HjgGroupSpill *spill)
 
 /* Claim a partition of the share that has groups; false if none is left. */
 static bool
-claim(HjgGroupSpill *spill)
+claim_partition(HjgGroupSpill *spill)
 {
 	while (hjg_group_share_claim(spill->share, &spill->reading.partition))
 	{
@@ -286,7 +286,7 @@ hjg_group_spill_next_partition(HjgGroupSpill *spill)
 	else
 	{
 		spill->level = 0;
-		found = spill->share != NULL && claim(spill);
+		found = spill->share != NULL && claim_partition(spill);
 	}
 	spill->nread += found;
 	MemoryContextSwitchTo(old);

@@ -33,16 +33,16 @@
 #include "planner/hjg_planner.h"
 
 static Node *create_state(CustomScan *cscan);
-static void begin(CustomScanState *node, EState *estate, int eflags);
-static TupleTableSlot *exec(CustomScanState *node);
-static void end(CustomScanState *node);
-static void rescan(CustomScanState *node);
+static void begin_node(CustomScanState *node, EState *estate, int eflags);
+static TupleTableSlot *exec_node(CustomScanState *node);
+static void end_node(CustomScanState *node);
+static void rescan_node(CustomScanState *node);
 static void shut_down(CustomScanState *node);
 static Size estimate_shared(CustomScanState *node, ParallelContext *pcxt);
 static void init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
 static void reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
 static void init_worker(CustomScanState *node, shm_toc *toc, void *coordinate);
-static void explain(CustomScanState *node, List *ancestors, ExplainState *es);
+static void explain_node(CustomScanState *node, List *ancestors, ExplainState *es);
 
 const CustomScanMethods hjg_aggregate_methods = {
 	.CustomName = HJG_AGGREGATE_NAME,
@@ -51,16 +51,16 @@ const CustomScanMethods hjg_aggregate_methods = {
 
 const CustomExecMethods hjg_grouping_exec_methods = {
 	.CustomName = HJG_AGGREGATE_NAME,
-	.BeginCustomScan = begin,
-	.ExecCustomScan = exec,
-	.EndCustomScan = end,
-	.ReScanCustomScan = rescan,
+	.BeginCustomScan = begin_node,
+	.ExecCustomScan = exec_node,
+	.EndCustomScan = end_node,
+	.ReScanCustomScan = rescan_node,
 	.EstimateDSMCustomScan = estimate_shared,
 	.InitializeDSMCustomScan = init_leader,
 	.ReInitializeDSMCustomScan = reinit_leader,
 	.InitializeWorkerCustomScan = init_worker,
 	.ShutdownCustomScan = shut_down,
-	.ExplainCustomScan = explain,
+	.ExplainCustomScan = explain_node,
 };
 
 static Node *
@@ -198,7 +198,7 @@ init_aggregates(HjgAggregateState *state, const CustomScan *cscan)
 }
 
 static void
-begin(CustomScanState *node, EState *estate, int eflags)
+begin_node(CustomScanState *node, EState *estate, int eflags)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 	const CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
@@ -274,7 +274,7 @@ group_row(HjgAggregateState *state, uint32 group)
 }
 
 static TupleTableSlot *
-exec(CustomScanState *node)
+exec_node(CustomScanState *node)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 	const ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
@@ -299,7 +299,7 @@ exec(CustomScanState *node)
 /* ---------- life cycle ---------- */
 
 static void
-rescan(CustomScanState *node)
+rescan_node(CustomScanState *node)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 
@@ -332,7 +332,7 @@ shut_down(CustomScanState *node)
 }
 
 static void
-end(CustomScanState *node)
+end_node(CustomScanState *node)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 
@@ -390,7 +390,7 @@ init_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
 }
 
 static void
-explain(CustomScanState *node, List *ancestors, ExplainState *es)
+explain_node(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	hjg_grouping_explain((HjgAggregateState *) node, ancestors, es);
 }

@@ -405,7 +405,7 @@ add_group(HjgGroups *groups, int row)
 }
 
 static void *
-grown(void *array, size_t n, size_t bytes)
+enlarge_array(void *array, size_t n, size_t bytes)
 {
 	return repalloc_huge(array, n * bytes);
 }
@@ -415,18 +415,18 @@ grow_groups(HjgGroups *groups)
 {
 	const size_t n = (size_t) groups->max_groups * 2;
 
-	groups->hashes = grown(groups->hashes, n, sizeof(uint64));
+	groups->hashes = enlarge_array(groups->hashes, n, sizeof(uint64));
 	for (int k = 0; k < groups->nkeys; k++)
 	{
 		KeyValues  *values = &groups->keys[k].groups;
 
 		if (values->ordinals != NULL)
-			values->ordinals = grown(values->ordinals, n, sizeof(int64));
+			values->ordinals = enlarge_array(values->ordinals, n, sizeof(int64));
 		if (values->bytes != NULL)
-			values->bytes = grown(values->bytes, n, sizeof(HjgBytes));
+			values->bytes = enlarge_array(values->bytes, n, sizeof(HjgBytes));
 		if (values->datums != NULL)
-			values->datums = grown(values->datums, n, sizeof(Datum));
-		values->isnull = grown(values->isnull, n, sizeof(bool));
+			values->datums = enlarge_array(values->datums, n, sizeof(Datum));
+		values->isnull = enlarge_array(values->isnull, n, sizeof(bool));
 	}
 	groups->max_groups = n;
 }

@@ -359,7 +359,7 @@ hjg_parallel_build(HjgJoinState *state)
 	if (partitioned)
 		return HJG_FIRST_PASS_SPILLED;
 	hjg_share_take_in(parallel, &state->build, &state->filter);
-	INSTR_TIME_SET_CURRENT(parallel->join_started);
+	parallel->join_started_ns = hjg_now_ns();
 	return HJG_FIRST_PASS_READY;
 }
 
@@ -373,13 +373,9 @@ is_own_pass(const HjgJoinState *state)
 }
 
 static double
-ms_since(instr_time started)
+ms_since(uint64 started_ns)
 {
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	INSTR_TIME_SUBTRACT(now, started);
-	return INSTR_TIME_GET_MILLISEC(now);
+	return (hjg_now_ns() - started_ns) / 1e6;
 }
 
 /*
@@ -393,7 +389,7 @@ patience_ms(const HjgJoinState *state)
 	const uint64 nmatched = pg_popcount((const char *) state->match.build_bits, (int) (nrows / 64 * sizeof(uint64)));
 	const double share = (double) (nrows - nmatched) / (double) Max(state->probe.nrows, 1);
 
-	return ms_since(state->parallel->join_started) * Min(share, 1) / 2;
+	return ms_since(state->parallel->join_started_ns) * Min(share, 1) / 2;
 }
 
 /* Wait until all have finished; false if that takes too long. */
@@ -402,15 +398,14 @@ wait_for_others(HjgJoinState *state)
 {
 	HjgParallelShared *shared = state->parallel->shared;
 	const double most_ms = patience_ms(state);
-	instr_time	started;
+	const uint64 started_ns = hjg_now_ns();
 	long		left_ms = (long) most_ms;
 
-	INSTR_TIME_SET_CURRENT(started);
 	ConditionVariablePrepareToSleep(&shared->all_probed);
 	while (BarrierPhase(&shared->barrier) < HJG_PARALLEL_OVER && left_ms > 0)
 	{
 		(void) ConditionVariableTimedSleep(&shared->all_probed, left_ms, PG_WAIT_EXTENSION);
-		left_ms = (long) (most_ms - ms_since(started));
+		left_ms = (long) (most_ms - ms_since(started_ns));
 	}
 	ConditionVariableCancelSleep();
 	return BarrierPhase(&shared->barrier) >= HJG_PARALLEL_OVER;

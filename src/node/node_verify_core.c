@@ -149,7 +149,7 @@ map_list(List *list, const Mapping *mapping)
 }
 
 static List *
-commute(const List *operators)
+commute_operators(const List *operators)
 {
 	List	   *result = NIL;
 	ListCell   *lc;
@@ -203,7 +203,7 @@ make_join(const HjgJoinState *state, const HjgVerify *verify)
 	join->join.plan.lefttree = make_scan(&verify->sides[outer]);
 	join->join.plan.righttree = &hash->plan;
 	join->hashclauses = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_HASH_CLAUSES), &mapping);
-	join->hashoperators = mirrored ? commute(operators) : operators;
+	join->hashoperators = mirrored ? commute_operators(operators) : operators;
 	join->hashcollations = list_nth(cscan->custom_private, HJG_PRIVATE_COLLATIONS);
 	join->hashkeys = map_list(outer_keys, &mapping);
 	return join;

@@ -194,7 +194,7 @@ add_finished(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grou
 
 /* Gather the rows that processes make of all input rows together. */
 static Path *
-gather(PlannerInfo *root, RelOptInfo *grouped_rel, double all_rows, Path *path)
+gather_rows(PlannerInfo *root, RelOptInfo *grouped_rel, double all_rows, Path *path)
 {
 	const Path *input = linitial(((CustomPath *) path)->custom_paths);
 	double		rows = clamp_row_est(path->rows * Max(all_rows / input->rows, 1));
@@ -216,7 +216,7 @@ add_serial(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupi
 static void
 add_shared(PlannerInfo *root, RelOptInfo *grouped_rel, double all_rows, Path *path, Path *another)
 {
-	add_path(grouped_rel, gather(root, grouped_rel, all_rows, path));
+	add_path(grouped_rel, gather_rows(root, grouped_rel, all_rows, path));
 	/* a partial path for the query above; a second one, because the list may free it */
 	add_partial_path(grouped_rel, another);
 }
@@ -226,7 +226,7 @@ static void
 add_parallel(PlannerInfo *root, double all_rows, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateInput input)
 {
 	add_finished(root, grouped_rel, grouping,
-				 gather(root, grouped_rel, all_rows, hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_PARTIAL, input)));
+				 gather_rows(root, grouped_rel, all_rows, hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_PARTIAL, input)));
 	if (grouping->keys != NIL)
 		add_shared(root, grouped_rel, all_rows, hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_SHARED, input),
 				   hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_SHARED, input));
@@ -255,7 +255,7 @@ add_parallel_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGroup
 				   hjg_planner_aggregate_distinct(root, grouped_rel, grouping, &distinct->whole, HJG_AGGREGATE_SHARED, rows));
 	if (distinct->divisible)
 	{
-		Path	   *parts = gather(root, grouped_rel, all_rows,
+		Path	   *parts = gather_rows(root, grouped_rel, all_rows,
 								   hjg_planner_aggregate_distinct(root, grouped_rel, grouping, &distinct->part, HJG_AGGREGATE_COMPLETE, rows));
 
 		add_path(grouped_rel, hjg_planner_aggregate_rows(root, grouped_rel, &distinct->sum, HJG_AGGREGATE_COMPLETE, parts, parts->rows));
@@ -284,7 +284,7 @@ has_ours(const List *paths)
 
 /* Offer the paths over an input; partial: each participant has some of its rows. */
 static void
-offer(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_rel, const HjgGrouping *grouping, bool partial, HjgAggregateInput input)
+offer_paths(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_rel, const HjgGrouping *grouping, bool partial, HjgAggregateInput input)
 {
 	if (!has_input(input))
 		return;
@@ -330,8 +330,8 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 		grouped_rel->pathlist = NIL;
 	for (int partial = 0; partial <= 1; partial++)
 	{
-		offer(root, input_rel, grouped_rel, &grouping, partial, inputs[partial]);
-		offer(root, input_rel, grouped_rel, &grouping, partial, rows[partial]);
+		offer_paths(root, input_rel, grouped_rel, &grouping, partial, inputs[partial]);
+		offer_paths(root, input_rel, grouped_rel, &grouping, partial, rows[partial]);
 	}
 	return has_ours(grouped_rel->pathlist) ? NULL : HJG_CORE_COSTS_LESS;
 }

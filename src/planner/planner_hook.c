@@ -53,7 +53,7 @@ prune_join(PlannerInfo *root, HjgCandidate *candidate, HjgVerdictKind *kind)
  * unique.
  */
 static void
-consider(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel, JoinType jointype,
+consider_pair(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel, JoinType jointype,
 		 JoinPathExtraData *extra)
 {
 	HjgCandidate candidate;
@@ -113,7 +113,7 @@ static void
 consider_mirrored(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *rel, RelOptInfo *other, JoinType jointype, JoinPathExtraData extra)
 {
 	if (!is_built_once(root, other))
-		consider(root, joinrel, other, rel, jointype == JOIN_SEMI ? HJG_JOIN_RIGHT_SEMI : HJG_JOIN_RIGHT_ANTI, &extra);
+		consider_pair(root, joinrel, other, rel, jointype == JOIN_SEMI ? HJG_JOIN_RIGHT_SEMI : HJG_JOIN_RIGHT_ANTI, &extra);
 }
 
 /*
@@ -161,11 +161,11 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		known.inner_unique = false;
 		compute_semi_anti_join_factors(root, joinrel, innerrel, outerrel, plain, extra->sjinfo, extra->restrictlist, &known.semifactors);
 		if (hjg_force)
-			consider(root, joinrel, innerrel, outerrel, plain, &known);
+			consider_pair(root, joinrel, innerrel, outerrel, plain, &known);
 		consider_mirrored(root, joinrel, innerrel, outerrel, plain, known);
 		return;
 	}
-	consider(root, joinrel, outerrel, innerrel, jointype, extra);
+	consider_pair(root, joinrel, outerrel, innerrel, jointype, extra);
 	if ((jointype == JOIN_SEMI || jointype == JOIN_ANTI) && !HJG_CORE_MIRRORS(jointype))
 		consider_mirrored(root, joinrel, outerrel, innerrel, jointype, *extra);
 }

@@ -66,7 +66,7 @@ store_float(char *dst, Datum value, int width, int packed_width)
 
 /* Apply the finalizer of MurmurHash3 for 64 bits. */
 static inline uint64
-mix64(uint64 h)
+mix_word(uint64 h)
 {
 	h ^= h >> 33;
 	h *= UINT64CONST(0xff51afd7ed558ccd);
@@ -113,7 +113,7 @@ hjg_rows_key_hash_bytes(const char *bytes, size_t nbytes)
 	else
 		for (; off < nbytes; off++)
 			hash = add_word(hash, (uint8) bytes[off]);
-	return mix64(hash);
+	return mix_word(hash);
 }
 
 static inline uint64
@@ -331,5 +331,5 @@ hjg_rows_key_partition_hash(const void *key, int key_width, int level)
 	if (key_width == 16)
 		memcpy(&high, (const char *) key + 8, 8);
 	high += UINT64CONST(0x9e3779b97f4a7c15) * level;
-	return (uint32) (mix64(hjg_mix128(hjg_hash_seed, low, high)) >> 32);
+	return (uint32) (mix_word(hjg_mix128(hjg_hash_seed, low, high)) >> 32);
 }
