@@ -120,7 +120,7 @@ foreach my $file (@sources)
 	{
 		my ($type, $name) = ($1, $2);
 		$rooms{$1}{$room} = 1 if ($type !~ /\bstatic\b/ or $file =~ /\.h$/) and $name =~ /^(hjg_[a-z0-9]+)/;
-		$here{$name}++ unless $name eq 'main' or $type =~ /\b(?:static|BODY)\b/;
+		$here{$name}++ unless $name eq 'main';
 		next unless $type =~ /\bstatic\b/;
 		$nstatics++;
 		push @one_word, "$file: $name" if $name !~ /_/;

@@ -232,7 +232,7 @@ check_pairs(const HjgPair *pairs, hjg_u64 npairs, const Bounds *bounds, hjg_u64 
 }
 
 static bool
-copy_pairs(const HjgPair *pairs, hjg_u64 npairs, const Bounds *bounds, HjgPair *copy, hjg_u64 *sum)
+copy_checked_pairs(const HjgPair *pairs, hjg_u64 npairs, const Bounds *bounds, HjgPair *copy, hjg_u64 *sum)
 {
 	const hjg_u64 most = PIECE_BYTES / sizeof(HjgPair);
 	bool		good = true;
@@ -308,7 +308,7 @@ hjg_check_round(const HjgExpected *expected, const HjgReported *reported, const 
 		const hjg_u64 first_pair = (hjg_u64) page * expected->page_pairs;
 		hjg_u64		n = left < expected->page_pairs ? left : expected->page_pairs;
 
-		if (!(copy != NULL ? copy_pairs(pairs, n, &bounds, copy->pairs + first_pair, &sum) :
+		if (!(copy != NULL ? copy_checked_pairs(pairs, n, &bounds, copy->pairs + first_pair, &sum) :
 			  check_pairs(pairs, n, &bounds, &sum)))
 			return HJG_CHECK_ROW;
 		payload_sum += payload_page(pairs, page, n, expected->payload, reported->gathered, copy, first_pair);

@@ -360,7 +360,7 @@ measure_pass(HjgUnitCosts *costs)
 
 /* Keep the least values: a disturbance only adds to a measurement, so the least of several is nearest to the truth. */
 static void
-keep_least(HjgUnitCosts *costs, const HjgUnitCosts *pass, bool first)
+keep_least_costs(HjgUnitCosts *costs, const HjgUnitCosts *pass, bool first)
 {
 	double	   *least = (double *) costs;
 	const double *value = (const double *) pass;
@@ -377,7 +377,7 @@ hjg_calibrate_by_calls(HjgUnitCosts *costs)
 		HjgUnitCosts pass = hjg_model_default_costs;
 
 		measure_pass(&pass);
-		keep_least(costs, &pass, i == 0);
+		keep_least_costs(costs, &pass, i == 0);
 	}
 	measure_job(costs);
 }

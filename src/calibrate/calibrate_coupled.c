@@ -46,7 +46,7 @@ make_job(HjgDeviceId device, uint32 nbuild, uint32 nprobe, int *batch)
 
 /* Measure the time from submitting the keys to the last pair; 0 if the device did not join them. */
 static double
-time_join(HjgDeviceId device, uint32 nbuild, uint32 nprobe)
+time_device_join(HjgDeviceId device, uint32 nbuild, uint32 nprobe)
 {
 	int			batch;
 	HjgJob	   *job = make_job(device, nbuild, nprobe, &batch);
@@ -78,7 +78,7 @@ least_time(HjgDeviceId device, uint32 nbuild, uint32 nprobe, double *ns)
 	*ns = 0;
 	for (int i = 0; i < ROUNDS; i++)
 	{
-		double		own = time_join(device, nbuild, nprobe);
+		double		own = time_device_join(device, nbuild, nprobe);
 
 		if (own <= 0)
 			return false;
@@ -92,13 +92,13 @@ least_time(HjgDeviceId device, uint32 nbuild, uint32 nprobe, double *ns)
  * implausible.
  */
 static bool
-measure_engine(HjgDeviceId device, HjgEngineCosts *costs)
+measure_coupled_engine(HjgDeviceId device, HjgEngineCosts *costs)
 {
 	HjgEngineTimes times;
 
 	*costs = (HjgEngineCosts) {0};
 	SetConfigOption("hjoin_gpu.device", hjg_device_name(device).text, PGC_USERSET, PGC_S_SESSION);
-	if (time_join(device, LARGE_ROWS, LARGE_ROWS) <= 0 || !least_time(device, 1, 1, &times.one_row_ns))
+	if (time_device_join(device, LARGE_ROWS, LARGE_ROWS) <= 0 || !least_time(device, 1, 1, &times.one_row_ns))
 		return false;
 	for (int i = 0; i < 2; i++)
 	{
@@ -128,12 +128,12 @@ hjg_calibrate_coupled(HjgCalibration *calibration)
 
 		SetConfigOption("hjoin_gpu.device", hjg_device_name(device).text, PGC_USERSET, PGC_S_SESSION);
 		*own = (HjgCoupledDeviceCosts) {0};
-		if (!hjg_service_coupled_at(number, &facts) || !measure_engine(device, &own->costs))
+		if (!hjg_service_coupled_at(number, &facts) || !measure_coupled_engine(device, &own->costs))
 			continue;
 		own->identity = hjg_gpu_identity(facts.description);
 		found = true;
 	}
 	calibration->cpu_engine = (HjgEngineCosts) {0};
 	if (found)
-		(void) measure_engine((HjgDeviceId) {HJG_KIND_CPU, HJG_NO_NUMBER}, &calibration->cpu_engine);
+		(void) measure_coupled_engine((HjgDeviceId) {HJG_KIND_CPU, HJG_NO_NUMBER}, &calibration->cpu_engine);
 }

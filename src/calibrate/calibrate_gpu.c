@@ -49,7 +49,7 @@ hjg_calibrate_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 mo
 
 /* Start a job on a GPU, with its build side; NULL if there is none. */
 static HjgJob *
-start_job(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
+start_gpu_job(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
 {
 	HjgJoinSpec spec = {.key_width = KEY_BYTES, .mode = matching ? HJG_MATCH_ALL : HJG_MATCH_SEMI, .strategy = strategy};
 	HjgReason	reason;
@@ -87,9 +87,9 @@ probe_batch(HjgJob *job, uint32 nrows, uint32 first, uint32 modulo)
 
 /* Join by the trial's strategy; false if another one was used or the join failed. */
 static bool
-time_join(const HjgCudaTrial *trial, uint32 nbuild, uint32 nprobe, HjgJobStats *measured)
+time_gpu_join(const HjgCudaTrial *trial, uint32 nbuild, uint32 nprobe, HjgJobStats *measured)
 {
-	HjgJob	   *job = start_job(trial->strategy, trial->matching, nbuild);
+	HjgJob	   *job = start_gpu_job(trial->strategy, trial->matching, nbuild);
 	bool		good = job != NULL && probe_batch(job, nprobe, trial->matching ? 0 : nbuild, nbuild);
 
 	if (job == NULL)
@@ -104,8 +104,8 @@ run_trial(HjgCudaTrial *trial)
 {
 	/* pages are registered and kernels loaded the first time */
 	for (int i = 0; i < 2; i++)
-		if (!time_join(trial, 1, 1, &trial->idle) ||
-			!time_join(trial, (uint32) trial->build_rows, (uint32) trial->probe_rows, &trial->times))
+		if (!time_gpu_join(trial, 1, 1, &trial->idle) ||
+			!time_gpu_join(trial, (uint32) trial->build_rows, (uint32) trial->probe_rows, &trial->times))
 			return false;
 	return true;
 }
@@ -114,7 +114,7 @@ run_trial(HjgCudaTrial *trial)
 static double
 measure_round(void)
 {
-	HjgJob	   *job = start_job(HJG_CUDA_TABLE, true, 1);
+	HjgJob	   *job = start_gpu_job(HJG_CUDA_TABLE, true, 1);
 	uint64		least_ns = PG_UINT64_MAX;
 
 	for (int i = 0; i < ROUNDS && job != NULL; i++)
@@ -164,7 +164,7 @@ hjg_calibrate_refuse(const char *device)
 }
 
 static bool
-is_plausible(const HjgGpuCosts *measured)
+are_plausible(const HjgGpuCosts *measured)
 {
 	const HjgCalibration calibration = {.gpus = {*measured}};
 
@@ -189,7 +189,7 @@ hjg_calibrate_gpus(HjgGpuCosts gpus[HJG_MODEL_GPUS])
 		if (!facts.cold && gpus[number].identity == hjg_gpu_identity(facts.description))
 			measured.costs.context_ns = gpus[number].costs.context_ns;
 		measured.identity = hjg_gpu_identity(facts.description);
-		if (!is_plausible(&measured))
+		if (!are_plausible(&measured))
 			hjg_calibrate_refuse(name.text);
 		else
 			gpus[number] = measured;

@@ -59,7 +59,7 @@ time_query(const char *query, double *number)
 }
 
 static double
-time_join(int build_rows, int probe_rows)
+time_core_join(int build_rows, int probe_rows)
 {
 	double		nrows;
 
@@ -93,7 +93,7 @@ static double
 measure_core_unit(int nrows)
 {
 	double		scans = 2 * time_scan(nrows);
-	double		join = time_join(nrows, nrows) - scans;
+	double		join = time_core_join(nrows, nrows) - scans;
 
 	return Max(join, scans / 10) / core_join_cost(nrows, nrows);
 }
@@ -180,7 +180,7 @@ hjg_calibrate_by_sql(HjgUnitCosts *costs)
 
 	SetConfigOption("hjoin_gpu.enabled", "on", PGC_USERSET, PGC_S_SESSION);
 	SetConfigOption("hjoin_gpu.force", "on", PGC_USERSET, PGC_S_SESSION);
-	small_ns = time_join(SMALL_JOIN_ROWS, SMALL_JOIN_ROWS) - small_scans;
+	small_ns = time_core_join(SMALL_JOIN_ROWS, SMALL_JOIN_ROWS) - small_scans;
 	small_ns -= SMALL_JOIN_ROWS *
 		(2 * costs->marshal_tuple_ns + costs->build_tuple_ns + costs->probe_tuple_ns + costs->emit_tuple_ns);
 	costs->startup_ns = Max(small_ns, hjg_model_default_costs.startup_ns / 2);

@@ -21,7 +21,7 @@
 
 /* Add rows [begin, end) of the array at off, width bytes a row; a missing array adds nothing. */
 static void
-add_rows(HjgStepRanges *of, hjg_u64 off, size_t width, hjg_u32 begin, hjg_u32 end, bool reads, bool writes)
+add_row_range(HjgStepRanges *of, hjg_u64 off, size_t width, hjg_u32 begin, hjg_u32 end, bool reads, bool writes)
 {
 	if (off == 0 || begin >= end || (!reads && !writes))
 		return;
@@ -76,14 +76,14 @@ hjg_step_ranges(const HjgStepLaunch *launch, HjgStepRanges *of)
 		const hjg_u32 shift = launch->step == HJG_STEP_HASH && i != HJG_ARRAY_KEYS ? args->first_index : 0;
 		const bool	is_whole = i == HJG_ARRAY_HEADERS;
 
-		add_rows(of, array_off(launch, (HjgArray) i), array_width(launch, (HjgArray) i), is_whole ? 0 : shift + launch->begin,
+		add_row_range(of, array_off(launch, (HjgArray) i), array_width(launch, (HjgArray) i), is_whole ? 0 : shift + launch->begin,
 				 is_whole ? hjg_step_part_counters(args->bits) : shift + launch->end, reads, writes);
 	}
 	if (scatters)
 	{
 		/* rows go anywhere among those of the series, all of which belong to one processor */
-		add_rows(of, args->dst_mixed_off, (size_t) launch->width, 0, launch->dst_rows, false, true);
-		add_rows(of, args->dst_rows_off, 4, 0, launch->dst_rows, false, true);
+		add_row_range(of, args->dst_mixed_off, (size_t) launch->width, 0, launch->dst_rows, false, true);
+		add_row_range(of, args->dst_rows_off, 4, 0, launch->dst_rows, false, true);
 	}
 }
 

@@ -39,7 +39,7 @@ _Static_assert(sizeof(HjgCoupledSample) % sizeof(double) == 0, "samples do not l
  * sample has it.
  */
 static double
-mean_of(const double *first, int nmethods, int nruns)
+mean_of_samples(const double *first, int nmethods, int nruns)
 {
 	HjgWeighted values[HJG_CALIBRATION_METHODS * HJG_CALIBRATION_RUNS];
 	int			n = 0;
@@ -164,18 +164,18 @@ take_means(const HjgCoupledSample samples[HJG_CALIBRATION_METHODS][HJG_CALIBRATI
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 		{
-			const double alone_ns = mean_of(&samples[p][0].ns[p][i], 1, nruns);
+			const double alone_ns = mean_of_samples(&samples[p][0].ns[p][i], 1, nruns);
 
 			costs->alone_ns[partitioned][size][p][i] = alone_ns;
-			costs->together_ns[partitioned][size][p][i] = isinf(alone_ns) ? mean_of(&both[0].ns[p][i], 1, nruns) :
+			costs->together_ns[partitioned][size][p][i] = isinf(alone_ns) ? mean_of_samples(&both[0].ns[p][i], 1, nruns) :
 				fmax(alone_ns * (1 + slowdown_of(both, nruns, partitioned, p, i, alone_ns)), HJG_LEAST_STEP_NS);
 		}
-	costs->build_rest_ns[partitioned][size] = mean_of(&both[0].build_rest_ns, 2, nruns);
-	costs->probe_rest_ns[partitioned][size] = mean_of(&both[0].probe_rest_ns, 2, nruns);
-	costs->launch_ns[partitioned][size] = zero_if_none(mean_of(&both[0].gap_ns, 2, nruns)) + costs->busy_ns;
-	costs->call_ns[partitioned][size] = zero_if_none(mean_of(&both[0].call_ns, 2, nruns));
-	costs->wake_ns[partitioned][size] = fmax(zero_if_none(mean_of(&both[0].wake_ns, 2, nruns)) - costs->call_ns[partitioned][size], 0);
-	costs->wait_ns[partitioned][size] = zero_if_none(mean_of(&both[0].begin_ns, 2, nruns)) + seen_ns;
+	costs->build_rest_ns[partitioned][size] = mean_of_samples(&both[0].build_rest_ns, 2, nruns);
+	costs->probe_rest_ns[partitioned][size] = mean_of_samples(&both[0].probe_rest_ns, 2, nruns);
+	costs->launch_ns[partitioned][size] = zero_if_none(mean_of_samples(&both[0].gap_ns, 2, nruns)) + costs->busy_ns;
+	costs->call_ns[partitioned][size] = zero_if_none(mean_of_samples(&both[0].call_ns, 2, nruns));
+	costs->wake_ns[partitioned][size] = fmax(zero_if_none(mean_of_samples(&both[0].wake_ns, 2, nruns)) - costs->call_ns[partitioned][size], 0);
+	costs->wait_ns[partitioned][size] = zero_if_none(mean_of_samples(&both[0].begin_ns, 2, nruns)) + seen_ns;
 }
 
 /*

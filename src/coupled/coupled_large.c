@@ -164,7 +164,7 @@ spill_runs(Spilled *spilled, const HjgRuns *runs)
 
 /* Copy rows [begin, begin + nrows) of a part's linked pieces into work. */
 static HjgStatus
-copy_in(const Spilled *spilled, hjg_u32 part, hjg_u64 begin, hjg_u32 nrows, const HjgStepArgs *args)
+copy_spilled_in(const Spilled *spilled, hjg_u32 part, hjg_u64 begin, hjg_u32 nrows, const HjgStepArgs *args)
 {
 	HjgCoupled *join = spilled->join;
 	const hjg_u64 width = (hjg_u64) join->base.spec.key_width;
@@ -225,7 +225,7 @@ build_part(const Spilled *spilled, hjg_u32 p)
 
 		status = hjg_region_reserve(join, &join->work, hjg_coupled_lay_work(join, n, bits, &args));
 		if (status == HJG_OK)
-			status = copy_in(spilled, p, row, n, &args);
+			status = copy_spilled_in(spilled, p, row, n, &args);
 		if (status == HJG_OK && bits > 0)
 			status = hjg_coupled_partition(join, NULL, 0, n, bits, &args, true);
 		if (status == HJG_OK)

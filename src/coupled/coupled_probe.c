@@ -136,7 +136,7 @@ sum_counts(ProbeWindow *window, hjg_u64 *total)
  * pairs.
  */
 static hjg_u32
-rows_that_fit(const ProbeWindow *window, hjg_u64 room, hjg_u64 *npairs)
+window_rows_that_fit(const ProbeWindow *window, hjg_u64 room, hjg_u64 *npairs)
 {
 	const hjg_u32 *counts = work_words(window, window->args.counts_off);
 	hjg_u32		block = 0;
@@ -235,7 +235,7 @@ count_piece(ProbeWindow *window, const Piece *piece, HjgStep first, const HjgRun
 
 /* Run p1 to p3 of rows [row, row + nrows) of the batch; bits: of partitions, 0: in their order. */
 static HjgStatus
-count_window(ProbeWindow *window, const HjgRuns *runs, hjg_u32 row, int bits)
+count_probe_window(ProbeWindow *window, const HjgRuns *runs, hjg_u32 row, int bits)
 {
 	HjgCoupled *join = window->join;
 	HjgStatus	status = HJG_OK;
@@ -260,7 +260,7 @@ count_window(ProbeWindow *window, const HjgRuns *runs, hjg_u32 row, int bits)
 
 /* Run p4 of the window's first nrows rows; with several parts, of all rows. */
 static HjgStatus
-write_window(ProbeWindow *window, hjg_u32 nrows, HjgResult *result)
+write_probe_window(ProbeWindow *window, hjg_u32 nrows, HjgResult *result)
 {
 	HjgCoupled *join = window->join;
 	HjgStatus	status = HJG_OK;
@@ -286,7 +286,7 @@ write_window(ProbeWindow *window, hjg_u32 nrows, HjgResult *result)
  * room has pairs; otherwise windows would get ever smaller towards the end of a result.
  */
 static hjg_u32
-window_rows(const HjgCoupled *join, double pairs_per_row, hjg_u64 room, hjg_u32 nrows)
+next_window_rows(const HjgCoupled *join, double pairs_per_row, hjg_u64 room, hjg_u32 nrows)
 {
 	const double rows = (double) room / (pairs_per_row > 0.01 ? pairs_per_row : 0.01);
 	const double single = pairs_per_row <= 1 ? (double) room : 1;
@@ -315,7 +315,7 @@ probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 	const hjg_u64 room = round->capacity - round->npairs;
 	/* one match of each row, any one, is mode SEMI */
 	const bool	first_only = at->most == 1 && at->skip == 0 && join->base.spec.mode == HJG_MATCH_ALL;
-	hjg_u32		nrows = window_rows(join, first_only ? 1 : join->pairs_per_row, room, (hjg_u32) (round->runs->nrows - at->row));
+	hjg_u32		nrows = next_window_rows(join, first_only ? 1 : join->pairs_per_row, room, (hjg_u32) (round->runs->nrows - at->row));
 	int			bits = join->part_bits;
 	hjg_u64		total;
 	hjg_u64		fitting = 0;
@@ -332,7 +332,7 @@ probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 	window.nrows = nrows;
 	window.args.mode = first_only ? HJG_MATCH_SEMI : join->base.spec.mode;
 	if (status == HJG_OK)
-		status = count_window(&window, round->runs, at->row, bits);
+		status = count_probe_window(&window, round->runs, at->row, bits);
 	if (status == HJG_OK)
 		status = sum_counts(&window, &total);
 	if (status != HJG_OK)
@@ -353,7 +353,7 @@ probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 		join->pairs_per_row = 0.75 * (double) total / nrows + 0.25 * join->pairs_per_row;
 	if (total <= room)
 	{
-		status = write_window(&window, nrows, round->result);
+		status = write_probe_window(&window, nrows, round->result);
 		round->npairs += total;
 		round->most = HJG_MAX_PROBE_ROWS;
 		at->row += nrows;
@@ -377,8 +377,8 @@ probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 		nrows = 0;
 	else
 	{
-		nrows = rows_that_fit(&window, room, &fitting);
-		status = write_window(&window, nrows, round->result);
+		nrows = window_rows_that_fit(&window, room, &fitting);
+		status = write_probe_window(&window, nrows, round->result);
 	}
 	if (status == HJG_OK && fitting < room)
 		status = hjg_coupled_emit_cut(join, &window.args, nrows, 0, (hjg_u32) (room - fitting), round->result, round->npairs + fitting);

@@ -129,7 +129,7 @@ max_u32(hjg_u32 a, hjg_u32 b)
 }
 
 static void
-make_plan(const HjgCoupled *join, const HjgSeries *series, SeriesPlan *plan)
+plan_series(const HjgCoupled *join, const HjgSeries *series, SeriesPlan *plan)
 {
 	const hjg_u32 n = series->nrows;
 	const hjg_u32 chunk = hjg_series_chunk_rows(join, n);
@@ -362,7 +362,7 @@ has_rows(const HjgSeries *series, int i, HjgProcessor processor, bool by_units)
 
 /* Move the table to the processors that use it in the series; a table that b2 to b4 change is on one side. */
 static HjgStatus
-move_table(HjgCoupled *join, const HjgSeries *series, bool by_units)
+move_series_table(HjgCoupled *join, const HjgSeries *series, bool by_units)
 {
 	const bool	writes = series->steps[series->nsteps - 1] == HJG_STEP_B4;
 	HjgStatus	status = HJG_OK;
@@ -399,14 +399,14 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 				series->ratios[i] = 1;
 	by_units = hjg_coupled_is_basic_unit(join) && join->runner != NULL && user_memory_fits(join, series) &&
 		(!hjg_series_copies(join) || hjg_series_last_scatter(series) < 0);
-	status = move_table(join, series, by_units);
+	status = move_series_table(join, series, by_units);
 	if (status != HJG_OK)
 		return status;
 	if (by_units)
 		status = drive_units(&drive);
 	else
 	{
-		make_plan(join, series, &plan);
+		plan_series(join, series, &plan);
 		status = drive_plan(&drive, &plan);
 		for (int i = 0; i < plan.npieces[HJG_ON_DEVICE]; i++)
 			if (plan.pieces[HJG_ON_DEVICE][i].step_ix == series->nsteps - 1)

@@ -78,7 +78,7 @@ is_about(double a, double b)
 }
 
 static bool
-is_like(const HjgSeriesMemo *a, const HjgSeriesMemo *b)
+is_like_memo(const HjgSeriesMemo *a, const HjgSeriesMemo *b)
 {
 	return a->nsteps == b->nsteps && a->first_step == b->first_step && a->last_step == b->last_step && a->strategy == b->strategy &&
 		memcmp(&a->units, &b->units, sizeof(a->units)) == 0 && a->bus_ns == b->bus_ns && a->building == b->building &&
@@ -118,7 +118,7 @@ recall_memo(HjgSeriesMemos *memos, HjgSeriesMemo *wanted)
 	if (__atomic_test_and_set(&memos->busy, __ATOMIC_ACQUIRE))
 		return false;
 	for (int i = 0; i < HJG_SERIES_MEMOS && !found; i++)
-		if (is_like(&memos->memos[i], wanted))
+		if (is_like_memo(&memos->memos[i], wanted))
 		{
 			memcpy(wanted->ratios, memos->memos[i].ratios, sizeof(wanted->ratios));
 			wanted->predicted = scaled_times(&memos->memos[i].predicted, (double) wanted->nrows / memos->memos[i].nrows);

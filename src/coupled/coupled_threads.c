@@ -71,7 +71,7 @@ run_share(void *arg, int piece, int worker)
 
 /* Count a launch that ran from started_ns to ended_ns. */
 static void
-count_launch(Threads *threads, hjg_u64 queued_ns, hjg_u64 started_ns, hjg_u64 ended_ns)
+count_thread_launch(Threads *threads, hjg_u64 queued_ns, hjg_u64 started_ns, hjg_u64 ended_ns)
 {
 	HjgRunnerTimes *times = &threads->times;
 
@@ -111,7 +111,7 @@ feeder_main(void *arg)
 		hjg_pool_run(threads->pool, share.nshares, run_share, &share);
 		pthread_mutex_lock(&threads->mutex);
 		threads->ndone++;
-		count_launch(threads, threads->queued_ns[threads->ndone % RING], started, hjg_now_ns());
+		count_thread_launch(threads, threads->queued_ns[threads->ndone % RING], started, hjg_now_ns());
 		threads->times_until[threads->ndone % RING] = threads->times;
 		pthread_cond_broadcast(&threads->done_cond);
 	}

@@ -61,7 +61,7 @@ units_of(HjgPipeline pipeline, int ncpu, int ngroups, int boundary)
 
 /* Count the rows of a window of D, and of a series whose memory is fetched ahead. */
 static hjg_u32
-window_rows(const HjgCoupled *join)
+choose_window_rows(const HjgCoupled *join)
 {
 	const size_t rows = join->config.was_bytes / (size_t) join->base.spec.key_width;
 
@@ -86,7 +86,7 @@ stay_on_one_side(const HjgCoupled *join, double nrows, HjgInCacheShape *shape)
 
 /* Describe the build side for the model: times of all units, in cache and out of it. */
 static HjgInCacheShape
-shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
+shape_of_runs(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 {
 	static const HjgStep shj[] = {HJG_STEP_HASH, HJG_STEP_B2, HJG_STEP_B3, HJG_STEP_B4};
 	static const HjgStep phj[] = {HJG_STEP_HASH, HJG_STEP_N2, HJG_STEP_N3, HJG_STEP_NUMBER, HJG_STEP_B2, HJG_STEP_B3, HJG_STEP_B4};
@@ -98,7 +98,7 @@ shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 		.nrows = nrows, .packed_bytes = (double) packed_bytes, .fetch_bytes_per_ns = costs->fetch_bytes_per_ns,
 		.fetch_work_ns = costs->fetch_work_ns, .fetch_gain = costs->fetch_gain,
 		.all = {.cpu_e = join->cpu_threads, .device_e = join->runner->nworkers}, .device_cores = join->runner->ncores,
-		.window_rows = (double) window_rows(join),
+		.window_rows = (double) choose_window_rows(join),
 		.start_ns = costs->start_ns, .thread_ns = costs->thread_ns,
 		.rest_ns = nrows * hjg_size_cost_ns(costs, costs->build_rest_ns[partitioned], nrows),
 		/* one piece for each step, and one start of the device */
@@ -182,7 +182,7 @@ choose_units(HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 						   join->config.boundary);
 	if (join->runner == NULL || join->config.costs == NULL)
 		return;
-	shape = shape_of(join, runs, pipeline >= HJG_PIPELINE_CPDE_C ? packed_bytes : 0);
+	shape = shape_of_runs(join, runs, pipeline >= HJG_PIPELINE_CPDE_C ? packed_bytes : 0);
 	units = hjg_incache_choose(&shape, is_wanted, &wanted, &join->stats.predicted);
 	/* no division is allowed, such as on a single thread: keep the rule's */
 	if (!is_wanted(&units, &wanted))
@@ -220,7 +220,7 @@ hjg_units_assign(HjgCoupled *join, const HjgRuns *runs, const HjgSegment *segmen
 void
 hjg_units_feed(HjgCoupled *join)
 {
-	join->pipe.was_rows = window_rows(join);
+	join->pipe.was_rows = choose_window_rows(join);
 }
 
 void

@@ -22,7 +22,7 @@ HJG_CUDA_KERNEL(hjg_k_scan_add, IMAGE);
 
 /* Compute the bits for at least as many buckets as rows, and less than twice as many. */
 static hjg_u32
-bucket_bits_of(hjg_u64 nrows)
+csr_bucket_bits(hjg_u64 nrows)
 {
 	hjg_u32		bits = 1;
 
@@ -54,7 +54,7 @@ size_t
 hjg_cuda_csr_bytes(int width, hjg_u64 nrows)
 {
 	return hjg_cuda_block_bytes(nrows * (size_t) width) + hjg_cuda_block_bytes(nrows * sizeof(hjg_u32)) +
-		hjg_cuda_block_bytes(start_bytes(bucket_bits_of(nrows)));
+		hjg_cuda_block_bytes(start_bytes(csr_bucket_bits(nrows)));
 }
 
 size_t
@@ -233,7 +233,7 @@ hjg_cuda_csr_build(HjgCudaStream *stream, HjgCsrFacts *facts, HjgCudaCsr *csr, h
 	Sort		sort = {.stream = stream, .csr = csr, .nrows = nrows};
 	HjgStatus	status;
 
-	csr->table.bucket_bits = bucket_bits_of(nrows);
+	csr->table.bucket_bits = csr_bucket_bits(nrows);
 	status = hjg_cuda_alloc(stream, start_bytes(csr->table.bucket_bits), &csr->start);
 	if (status == HJG_OK)
 		status = hjg_cuda_alloc(stream, nrows * (size_t) csr->width, &sort.other_keys);

@@ -128,7 +128,7 @@ join_chunk(const Batch *batch, const Chunk *chunk, hjg_u64 room)
 
 /* Estimate the rows of a chunk whose pairs fit. */
 static hjg_u64
-rows_that_fit(const Batch *batch, hjg_u64 nrows, hjg_u64 room)
+chunk_rows_that_fit(const Batch *batch, hjg_u64 nrows, hjg_u64 room)
 {
 	const double pairs = batch->join->row_pairs * (double) nrows;
 	hjg_u64		rows = nrows;
@@ -147,7 +147,7 @@ fit_chunk(const Batch *batch, Chunk *chunk, hjg_u64 room, bool first, Chunk *nex
 	bool		prefetched = false;
 
 	*npairs = 0;
-	chunk->nrows = rows_that_fit(batch, loaded, room);
+	chunk->nrows = chunk_rows_that_fit(batch, loaded, room);
 	for (;;)
 	{
 		hjg_u64		n = chunk->nrows;
@@ -172,7 +172,7 @@ fit_chunk(const Batch *batch, Chunk *chunk, hjg_u64 room, bool first, Chunk *nex
 		join->row_pairs = (double) *npairs / (double) n;
 		if (*npairs <= least_rows(room, join->chunk_rows))
 			break;
-		chunk->nrows = least_rows(rows_that_fit(batch, n, least_rows(room, join->chunk_rows)), batch->single ? n : n / 2);
+		chunk->nrows = least_rows(chunk_rows_that_fit(batch, n, least_rows(room, join->chunk_rows)), batch->single ? n : n / 2);
 	}
 	if (chunk->nrows < loaded)
 	{

@@ -47,7 +47,7 @@ fill_shared(const HjgKPacked *plan)
 
 /* Plan the regions; false when they are too many. */
 static bool
-make_plan(const HjgCudaDevice *device, hjg_u64 nrows, HjgKPacked *plan)
+plan_packed_table(const HjgCudaDevice *device, hjg_u64 nrows, HjgKPacked *plan)
 {
 	const size_t most_shared = device->shared_bytes / BLOCKS_A_PROCESSOR - STATIC_SHARED;
 	const hjg_u64 wave = BLOCKS_A_PROCESSOR * (hjg_u64) device->multiprocessors;
@@ -99,7 +99,7 @@ packed_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
 
 	return shape->key_width == HJG_KEY_WIDTH_4 && !shape->wide_rows && shape->build_rows > 0 &&
 		shape->build_rows <= HJG_K_MAX_ROWS && shape->probe_rows <= HJG_K_MAX_ROWS &&
-		make_plan(device, shape->build_rows, &plan);
+		plan_packed_table(device, shape->build_rows, &plan);
 }
 
 static size_t
@@ -107,7 +107,7 @@ packed_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	HjgKPacked	plan;
 
-	if (!make_plan(device, shape->build_rows, &plan))
+	if (!plan_packed_table(device, shape->build_rows, &plan))
 		return 0;
 	return hjg_cuda_block_bytes(sectors_bytes(&plan)) + hjg_cuda_block_bytes(spread_bytes(&plan)) +
 		hjg_cuda_block_bytes(small_bytes(&plan));
@@ -160,7 +160,7 @@ packed_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide
 
 	if (table == NULL)
 		return HJG_ERR_MEMORY;
-	if (!make_plan(stream->device, build->nrows, &table->args))
+	if (!plan_packed_table(stream->device, build->nrows, &table->args))
 	{
 		free(table);
 		return HJG_ERR_INPUT;

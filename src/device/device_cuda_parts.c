@@ -30,7 +30,7 @@ static HjgCudaKernel join_parts[HJG_CUDA_KEY_CLASSES][HJG_CUDA_KINDS] = {
 
 /* Bound the memory: both sides stay, and between two passes the rows of one side at a time. */
 static size_t
-bytes_of(const HjgCudaDevice *device, const HjgCudaShape *shape, int npasses)
+parts_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape, int npasses)
 {
 	const hjg_u64 larger = shape->build_rows > shape->probe_rows ? shape->build_rows : shape->probe_rows;
 	HjgCudaPartsPlan plan;
@@ -171,7 +171,7 @@ suits_##PASSES(const HjgCudaDevice *device, const HjgCudaShape *shape) \
 static size_t \
 bytes_##PASSES(const HjgCudaDevice *device, const HjgCudaShape *shape) \
 { \
-	return bytes_of(device, shape, PASSES); \
+	return parts_bytes(device, shape, PASSES); \
 } \
 static HjgStatus \
 build_##PASSES(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **table) \

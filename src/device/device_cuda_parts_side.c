@@ -180,7 +180,7 @@ hjg_cuda_parts_between_bytes(const HjgCudaPartsPlan *plan, hjg_u64 nrows)
 /* ---- passes ---- */
 
 static HjgKSide
-kernel_side(const HjgCudaSide *side)
+parted_side(const HjgCudaSide *side)
 {
 	return (HjgKSide) {.keys = side->keys, .rows = side->rows, .nrows = (hjg_u32) side->nrows};
 }
@@ -197,7 +197,7 @@ count_and_place(HjgCudaStream *stream, const HjgCudaPartsPlan *plan, const HjgCu
 				const HjgKUnits *units)
 {
 	const int	bits = hjg_cuda_parts_bits(plan);
-	HjgKCount	count = {.side = kernel_side(side), .counts = parts->counts, .bits = (hjg_u32) bits};
+	HjgKCount	count = {.side = parted_side(side), .counts = parts->counts, .bits = (hjg_u32) bits};
 	HjgKPlace	place = {
 		.counts = parts->counts, .largest = parts->largest, .parts = parts->parts, .up = parts->up,
 		.down = parts->down, .coarse = plan->second_bits > 0 ? parts->coarse : 0, .bits = (hjg_u32) bits,
@@ -220,7 +220,7 @@ scatter_once(HjgCudaStream *stream, const HjgCudaPartsPlan *plan, const HjgCudaS
 {
 	const int	bits = plan->first_bits;
 	HjgKScatter scatter = {
-		.side = kernel_side(side), .out = hjg_cuda_parts_rows(parts), .up = parts->up, .down = parts->down,
+		.side = parted_side(side), .out = hjg_cuda_parts_rows(parts), .up = parts->up, .down = parts->down,
 		.bits = (hjg_u32) bits, .shift = 32 - (hjg_u32) bits
 	};
 
@@ -240,7 +240,7 @@ scatter_twice(HjgCudaStream *stream, const HjgCudaPartsPlan *plan, const HjgCuda
 	HjgCudaParts between = {0};
 	HjgCudaPtr	tiles = 0;
 	HjgKScatter scatter = {
-		.side = kernel_side(side), .up = parts->coarse, .bits = (hjg_u32) plan->first_bits,
+		.side = parted_side(side), .up = parts->coarse, .bits = (hjg_u32) plan->first_bits,
 		.shift = 32 - (hjg_u32) plan->first_bits
 	};
 	HjgStatus	status = alloc_rows(stream, plan, side->nrows, &between);

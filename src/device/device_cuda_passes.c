@@ -190,7 +190,7 @@ pair_at(const HjgResult *result, hjg_u64 pos)
 }
 
 static hjg_u64
-sum_of(HjgPair pair)
+checksum_of_pair(HjgPair pair)
 {
 	return hjg_checksum_pair(pair.probe_row, pair.build_row);
 }
@@ -208,7 +208,7 @@ drop_behind(HjgResult *result, hjg_u64 end)
 		if (pair.probe_row < end)
 			*pair_at(result, kept++) = pair;
 		else
-			result->checksum -= sum_of(pair);
+			result->checksum -= checksum_of_pair(pair);
 	}
 	result->npairs = kept;
 }
@@ -231,7 +231,7 @@ mark_rows(HjgCudaBuildPasses *passes, HjgResult *result, hjg_u64 first, bool one
 		if (!one_each || passes->matched[pair.probe_row] == 0)
 			*pair_at(result, kept++) = pair;
 		else
-			result->checksum -= sum_of(pair);
+			result->checksum -= checksum_of_pair(pair);
 		passes->matched[pair.probe_row] = 1;
 	}
 	result->npairs = kept;
@@ -249,7 +249,7 @@ add_lonely(const HjgCudaBuildPasses *passes, HjgResult *result, hjg_u64 capacity
 		if (result->npairs == capacity)
 			return false;
 		*pair_at(result, result->npairs++) = (HjgPair) {(hjg_u32) row, HJG_NO_ROW};
-		result->checksum += sum_of((HjgPair) {(hjg_u32) row, HJG_NO_ROW});
+		result->checksum += checksum_of_pair((HjgPair) {(hjg_u32) row, HJG_NO_ROW});
 	}
 	return true;
 }

@@ -96,7 +96,7 @@ typedef struct ClJoin
 
 /* Free a join, complete or not. */
 static void
-free_join(ClJoin *join)
+free_cl_join(ClJoin *join)
 {
 	hjg_coupled_free(join->join);
 	hjg_opencl_end(join->runner);
@@ -104,7 +104,7 @@ free_join(ClJoin *join)
 }
 
 static HjgStatus
-build_join(ClJoin *join, int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *segments, int nsegments)
+build_cl_join(ClJoin *join, int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *segments, int nsegments)
 {
 	char		reason[128];
 	HjgCoupledConfig config;
@@ -150,11 +150,11 @@ opencl_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSe
 	hjg_cl_name(number, name, sizeof(name));
 	memcpy(join->name, name, sizeof(name));
 	hjg_health_enter(name);
-	status = build_join(join, number, env, spec, segments, nsegments);
+	status = build_cl_join(join, number, env, spec, segments, nsegments);
 	if (status == HJG_OK)
 		*result = join;
 	else
-		free_join(join);
+		free_cl_join(join);
 	hjg_health_leave(name);
 	return status;
 }
@@ -199,7 +199,7 @@ opencl_free(void *handle)
 
 	memcpy(name, join->name, sizeof(name));
 	hjg_health_enter(name);
-	free_join(join);
+	free_cl_join(join);
 	hjg_health_leave(name);
 }
 

@@ -205,7 +205,7 @@ wait_aside(const Aside *aside, const HjgEnv *env, char *reason, size_t room)
 static const int widths[HJG_CL_WIDTHS] = {HJG_KEY_WIDTH_4, HJG_KEY_WIDTH_8, HJG_KEY_WIDTH_16};
 
 static int
-width_ix_of(int key_width)
+memo_ix_of(int key_width)
 {
 	return key_width == HJG_KEY_WIDTH_4 ? 0 : key_width == HJG_KEY_WIDTH_8 ? 1 : 2;
 }
@@ -213,7 +213,7 @@ width_ix_of(int key_width)
 HjgStatus
 hjg_cl_get_ready(int number, const char *name, const HjgEnv *env, int key_width)
 {
-	Aside	   *aside = &warmed[number][width_ix_of(key_width)];
+	Aside	   *aside = &warmed[number][memo_ix_of(key_width)];
 	char		reason[128];
 	HjgStatus	status;
 
@@ -236,7 +236,7 @@ hjg_cl_get_ready(int number, const char *name, const HjgEnv *env, int key_width)
 const HjgStepCosts *
 hjg_cl_costs(int number, const HjgEnv *env, int key_width, HjgPipeline pipeline, bool may_measure)
 {
-	Aside	   *aside = &measured[number][width_ix_of(key_width)];
+	Aside	   *aside = &measured[number][memo_ix_of(key_width)];
 	const int	before = __atomic_load_n(&aside->state, __ATOMIC_ACQUIRE);
 	char		reason[128];
 
@@ -251,7 +251,7 @@ hjg_cl_costs(int number, const HjgEnv *env, int key_width, HjgPipeline pipeline,
 HjgSeriesMemos *
 hjg_cl_memos(int number, int key_width)
 {
-	return &measured[number][width_ix_of(key_width)].memos;
+	return &measured[number][memo_ix_of(key_width)].memos;
 }
 
 hjg_u32

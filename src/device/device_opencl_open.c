@@ -82,7 +82,7 @@ hjg_cl_set_copies(bool copies)
 
 /* Choose the compute units of the device that play the GPU; 0: all of it. */
 static int
-units_of(const HjgClReport *report)
+units_as_gpu(const HjgClReport *report)
 {
 	const int	units = (int) report->info.compute_units;
 
@@ -114,7 +114,7 @@ open_device(int number, char *reason, size_t room)
 		if (api != NULL && hjg_cl_find(api, report->platform, report->device, &id) != CL_SUCCESS)
 			snprintf(reason, room, "the device is gone");
 		else if (api != NULL)
-			__atomic_store_n(&is_open[number], hjg_cl_open(api, id, units_of(report), &opened[number], reason, room),
+			__atomic_store_n(&is_open[number], hjg_cl_open(api, id, units_as_gpu(report), &opened[number], reason, room),
 							 __ATOMIC_RELEASE);
 	}
 	good = is_open[number];

@@ -216,7 +216,7 @@ hjg_cl_close(HjgClDevice *device)
 
 /* Launch the test over words, while the host increments word 0. */
 static cl_int
-run_share(HjgClDevice *device, cl_command_queue queue, hjg_u32 *words, hjg_u32 *counted)
+run_shared_words(HjgClDevice *device, cl_command_queue queue, hjg_u32 *words, hjg_u32 *counted)
 {
 	const HjgClApi *api = device->api;
 	const cl_uint n = SHARE_WORDS;
@@ -323,7 +323,7 @@ hjg_cl_test(HjgClDevice *device, char *reason, size_t room)
 	memset(words, 0, SHARE_WORDS * sizeof(hjg_u32));
 	/* the second buffer is new, and must show what the host wrote */
 	for (int round = 0; round < 2 && error == CL_SUCCESS; round++)
-		error = run_share(device, queue, words, &counted);
+		error = run_shared_words(device, queue, words, &counted);
 	wrong = words[0] != counted + 2 * SHARE_WORDS;
 	for (hjg_u32 i = 1; i < SHARE_WORDS; i++)
 		wrong += words[i] != 2 * (i - 1);

@@ -127,7 +127,7 @@ follow_event(const ClRunner *runner, LaunchEvents *events, cl_event last)
 
 /* Queue, after p4, the copy of its rows' pairs on the launch's page. */
 static cl_int
-copy_pairs(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, LaunchEvents *events)
+copy_pairs_out(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, LaunchEvents *events)
 {
 	const HjgStepArgs *args = &launch->args;
 	const hjg_u32 *offsets = (const hjg_u32 *) (launch->work + args->offsets_off);
@@ -358,7 +358,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 				follow_event(runner, events, linked);
 		}
 		if (error == CL_SUCCESS && copies && launch->step == HJG_STEP_P4)
-			error = copy_pairs(runner, launch, user, events);
+			error = copy_pairs_out(runner, launch, user, events);
 		if (error == CL_SUCCESS)
 			error = api->flush(runner->regions.queue);
 	}

@@ -56,7 +56,7 @@ fill_slab(hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 start, hjg_u32 di
 
 /* Fill the chain of an operation with nrows rows. */
 static bool
-add_rows(HjgOp *op, hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 divisor)
+add_slab_rows(HjgOp *op, hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 divisor)
 {
 	hjg_u32		room = HJG_SLAB_BYTES / key_width;
 
@@ -72,7 +72,7 @@ add_rows(HjgOp *op, hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 divisor
 }
 
 static bool
-wait_ready(const HjgOpReport *report)
+wait_op_ready(const HjgOpReport *report)
 {
 	hjg_u64		until = hjg_now_ns() + TIMEOUT_NS;
 
@@ -102,7 +102,7 @@ probe_rounds(HjgOp *op, HjgOpReport *report, HjgExpected *expected, hjg_u32 job_
 		op->round = ++expected->round;
 		hjg_op_move(report, generation, expected->round == 1 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
 		hjg_doorbell_ring(&arena.view, job_ix);
-		if (!wait_ready(report))
+		if (!wait_op_ready(report))
 		{
 			printf("no answer\n");
 			return -1;
@@ -128,7 +128,7 @@ probe_rounds(HjgOp *op, HjgOpReport *report, HjgExpected *expected, hjg_u32 job_
 }
 
 static long long
-expected_pairs(HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_rows, hjg_u32 copies)
+count_expected_pairs(HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_rows, hjg_u32 copies)
 {
 	long long	npairs = 0;
 
@@ -172,7 +172,7 @@ one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg
 	int			participant;
 	HjgStatus	fallback;
 	long long	npairs = -1;
-	long long	wanted = expected_pairs(mode, build_rows, probe_rows, copies);
+	long long	wanted = count_expected_pairs(mode, build_rows, probe_rows, copies);
 
 	if (!hjg_slot_lease(&arena, (hjg_u32) build_rows, (hjg_u32) getpid(), 1, &job_ix, &generation))
 		return false;
@@ -188,8 +188,8 @@ one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg
 	op->input_ref = op->ninputs = 0;
 	op->nrows = 0;
 	slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_RESULT);
-	if (add_rows(&job->build, owner, key_width, build_rows, copies) &&
-		add_rows(op, owner, key_width, probe_rows, 2) && slab_ix != HJG_NO_SLAB)
+	if (add_slab_rows(&job->build, owner, key_width, build_rows, copies) &&
+		add_slab_rows(op, owner, key_width, probe_rows, 2) && slab_ix != HJG_NO_SLAB)
 	{
 		page = hjg_arena_slab_at(&arena, slab_ix);
 		arena.slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
@@ -240,7 +240,7 @@ client_main(void *arg)
 
 /* Find the number of a device by its name; -1, with a message, when it cannot be used. */
 static int
-find_device(const char *name)
+find_tested_device(const char *name)
 {
 	const HjgDeviceInfo *devices = arena.view.block->devices;
 
@@ -280,7 +280,7 @@ hjg_device_self_test(int nthreads, const char *device)
 	serve.list_all = true;
 	if (!hjg_scheduler_start(&serve))
 		return 1;
-	device_ix = find_device(device);
+	device_ix = find_tested_device(device);
 	if (device_ix < 0)
 	{
 		hjg_scheduler_stop();

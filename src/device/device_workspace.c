@@ -38,7 +38,7 @@ static size_t used_bytes;
 
 /* Round a request up to an eighth of a power of two, so that requests of about the same size share blocks. */
 static size_t
-block_bytes(size_t bytes)
+workspace_block_bytes(size_t bytes)
 {
 	size_t		step = BLOCK_UNIT;
 
@@ -114,7 +114,7 @@ hjg_workspace_alloc(size_t bytes, bool *fresh)
 	if (bytes <= SMALL_BYTES)
 		return aligned_alloc(64, (bytes + 64) / 64 * 64);
 
-	bytes = block_bytes(bytes);
+	bytes = workspace_block_bytes(bytes);
 	pthread_mutex_lock(&lock);
 	/* the most recent block of this class */
 	for (int i = ncached - 1; i >= 0 && ptr == NULL; i--)
@@ -154,7 +154,7 @@ hjg_workspace_free(void *ptr, size_t bytes)
 		free(ptr);
 		return;
 	}
-	bytes = block_bytes(bytes);
+	bytes = workspace_block_bytes(bytes);
 	pthread_mutex_lock(&lock);
 	used_bytes -= bytes;
 	if (ncached == MAX_CACHED)

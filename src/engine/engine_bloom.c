@@ -31,7 +31,7 @@ typedef struct BloomBlock
  * best.
  */
 HJG_ALWAYS_INLINE void
-find_places(int width, const HjgBloom *bloom, const hjg_u8 *keys, hjg_u32 n, BloomBlock *block)
+find_bloom_places(int width, const HjgBloom *bloom, const hjg_u8 *keys, hjg_u32 n, BloomBlock *block)
 {
 	const hjg_u64 nwords = bloom->nwords;
 	hjg_u64		mixed[BLOCK_ROWS];
@@ -83,7 +83,7 @@ add_keys(int width, bool shared, HjgBloom *bloom, const hjg_u8 *keys, hjg_u32 nk
 	{
 		const hjg_u32 n = nkeys - done < BLOCK_ROWS ? nkeys - done : BLOCK_ROWS;
 
-		find_places(width, bloom, keys + (size_t) done * (size_t) width, n, &block);
+		find_bloom_places(width, bloom, keys + (size_t) done * (size_t) width, n, &block);
 		for (hjg_u32 i = 0; i < n; i++)
 			__builtin_prefetch(&bloom->words[block.words[i]], 1);
 		for (hjg_u32 i = 0; i < n; i++)
@@ -135,13 +135,13 @@ hjg_bloom_test_one(const HjgBloom *bloom, const void *key)
 	switch (bloom->key_width)
 	{
 		case HJG_KEY_WIDTH_4:
-			find_places(4, bloom, key, 1, &block);
+			find_bloom_places(4, bloom, key, 1, &block);
 			break;
 		case HJG_KEY_WIDTH_8:
-			find_places(8, bloom, key, 1, &block);
+			find_bloom_places(8, bloom, key, 1, &block);
 			break;
 		default:
-			find_places(16, bloom, key, 1, &block);
+			find_bloom_places(16, bloom, key, 1, &block);
 			break;
 	}
 	return (bloom->words[block.words[0]] & block.bits[0]) == block.bits[0];
@@ -194,7 +194,7 @@ compare_avx512(const HjgBloom *bloom, const BloomBlock *block, hjg_u32 first, hj
 		for (hjg_u32 done = 0; done < nrows; done += BLOCK_ROWS) \
 		{ \
 			const hjg_u32 n = nrows - done < BLOCK_ROWS ? nrows - done : BLOCK_ROWS; \
-			find_places(width, bloom, keys + (size_t) done * width, n, &block); \
+			find_bloom_places(width, bloom, keys + (size_t) done * width, n, &block); \
 			for (hjg_u32 i = 0; i < n; i++) \
 				__builtin_prefetch(&bloom->words[block.words[i]]); \
 			npass += COMPARE(bloom, &block, done, n, rows + npass); \

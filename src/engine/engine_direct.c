@@ -181,7 +181,7 @@ fill_places(int width, DirectTask *direct, hjg_u32 unit)
 DEFINE_UNIT(fill_unit, fill_places)
 
 static void
-count_unit(HjgTask *task, hjg_u32 unit, int slot)
+count_places_unit(HjgTask *task, hjg_u32 unit, int slot)
 {
 	DirectTask *direct = (DirectTask *) task;
 	const hjg_u64 begin = (hjg_u64) unit * UNIT_ROWS;
@@ -248,7 +248,7 @@ fill_table(HjgJoin *join, DirectTask *direct, bool *fits)
 		return status;
 	if (hjg_task_nslots(join, nrows) > 1)
 	{
-		status = run_units(direct, join, count_unit, table->nplaces);
+		status = run_units(direct, join, count_places_unit, table->nplaces);
 		*fits = direct->nfilled == nrows;
 	}
 	else

@@ -52,7 +52,7 @@ radix_bits(hjg_u64 nrows, hjg_u64 nplaces)
 
 /* Compute the bytes of the table's starts and rows, which lie in place of its lines. */
 static size_t
-rows_bytes(hjg_u64 nrows, hjg_u64 nplaces)
+repeated_rows_bytes(hjg_u64 nrows, hjg_u64 nplaces)
 {
 	return hjg_align64(sizeof(hjg_u32) * (size_t) (nplaces + 2 + nrows + HJG_TABLE_PAD));
 }
@@ -93,7 +93,7 @@ hjg_direct_repeated_bytes(hjg_u64 nrows, hjg_u64 nplaces, int nslots)
 	const size_t histogram = hjg_engine_partition_keys_histogram_bytes(nrows, bits, nslots);
 	const size_t giant = giant_histogram_bytes(nrows, nplaces, nslots);
 
-	return HJG_LINE_BYTES + rows_bytes(nrows, nplaces) + hjg_align64((size_t) nrows * (size_t) hjg_tuple_bytes(WORD)) +
+	return HJG_LINE_BYTES + repeated_rows_bytes(nrows, nplaces) + hjg_align64((size_t) nrows * (size_t) hjg_tuple_bytes(WORD)) +
 		(histogram > giant ? histogram : giant) + hjg_engine_partition_keys_slots_bytes(WORD, bits, nslots) +
 		sizeof(hjg_u32) * (((size_t) 1 << bits) + 1);
 }
@@ -180,7 +180,7 @@ chunk_of(const RepeatedTask *repeated, hjg_u32 chunk, hjg_u64 *begin, hjg_u64 *e
 }
 
 static void
-count_unit(HjgTask *task, hjg_u32 unit, int slot)
+count_repeated_unit(HjgTask *task, hjg_u32 unit, int slot)
 {
 	RepeatedTask *repeated = (RepeatedTask *) task;
 	const size_t tb = (size_t) hjg_tuple_bytes(WORD);
@@ -200,7 +200,7 @@ count_unit(HjgTask *task, hjg_u32 unit, int slot)
 }
 
 static void
-write_unit(HjgTask *task, hjg_u32 unit, int slot)
+write_repeated_unit(HjgTask *task, hjg_u32 unit, int slot)
 {
 	RepeatedTask *repeated = (RepeatedTask *) task;
 	const size_t tb = (size_t) hjg_tuple_bytes(WORD);
@@ -260,13 +260,13 @@ sort_giant(HjgJoin *join, RepeatedTask *repeated, hjg_u32 partition)
 	if (!hjg_block_reserve(join, &join->histogram_block, (sizeof(hjg_u32) << repeated->part_bits) * repeated->nchunks))
 		return HJG_ERR_MEMORY;
 	repeated->histogram = join->histogram_block.ptr;
-	repeated->task.unit_fn = count_unit;
+	repeated->task.unit_fn = count_repeated_unit;
 	status = hjg_task_run(&repeated->task, join, repeated->nchunks, nslots);
 	if (status != HJG_OK)
 		return status;
 	if (!sum_up(repeated))
 		return HJG_ERR_CANCELLED;
-	repeated->task.unit_fn = write_unit;
+	repeated->task.unit_fn = write_repeated_unit;
 	return hjg_task_run(&repeated->task, join, repeated->nchunks, nslots);
 }
 
@@ -310,7 +310,7 @@ hjg_direct_build_repeated(HjgJoin *join, const HjgRuns *runs, HjgTable *table)
 
 	if (!hjg_block_reserve(join, &join->partition_block, hjg_align64((size_t) nrows * (size_t) hjg_tuple_bytes(WORD))) ||
 		!hjg_block_reserve(join, &join->counts_block, sizeof(hjg_u32) * (((size_t) 1 << bits) + 1)) ||
-		!hjg_table_reserve(join, HJG_TABLE_LINES, rows_bytes(nrows, table->nplaces)))
+		!hjg_table_reserve(join, HJG_TABLE_LINES, repeated_rows_bytes(nrows, table->nplaces)))
 		return HJG_ERR_MEMORY;
 	status = hjg_engine_partition_places(join, runs, table, bits, join->partition_block.ptr, join->counts_block.ptr);
 	if (status != HJG_OK)

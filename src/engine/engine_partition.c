@@ -361,7 +361,7 @@ typedef struct Dispatch
 } Dispatch;
 
 static void
-count_unit(HjgTask *task, hjg_u32 unit, int slot)
+count_tuples_unit(HjgTask *task, hjg_u32 unit, int slot)
 {
 	(void) slot;
 	((Dispatch *) task)->count(&((Dispatch *) task)->part, unit);
@@ -382,7 +382,7 @@ run_passes(Dispatch *dispatch, HjgJoin *join, int nslots, hjg_u32 *part_start)
 	hjg_u32		sum = 0;
 	HjgStatus	status;
 
-	part->task.unit_fn = count_unit;
+	part->task.unit_fn = count_tuples_unit;
 	status = hjg_task_run(&part->task, join, part->nchunks, nslots);
 	if (status != HJG_OK)
 		return status;

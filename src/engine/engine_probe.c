@@ -297,7 +297,7 @@ probe_finish(HjgTask *task, int slot_ix)
 /* --- the whole --- */
 
 static size_t
-slot_bytes(void)
+probe_slot_bytes(void)
 {
 	return hjg_align64(sizeof(HjgProbeSlot)) + hjg_align64(sizeof(HjgPair) * HJG_BUFFER_PAIRS) +
 		sizeof(HjgPair) * HJG_RESULT_CHUNK;
@@ -306,7 +306,7 @@ slot_bytes(void)
 size_t
 hjg_engine_probe_slots_bytes(int nslots)
 {
-	return slot_bytes() * (size_t) nslots;
+	return probe_slot_bytes() * (size_t) nslots;
 }
 
 static void

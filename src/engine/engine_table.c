@@ -56,7 +56,7 @@ slot_bytes(int width, hjg_u64 nrows, int radix_bits)
 
 /* Compute the bytes of the starts of partitions, of a giant partition's buckets, and of digits. */
 static size_t
-counts_bytes(size_t nparts, hjg_u32 part_buckets)
+bucket_counts_bytes(size_t nparts, hjg_u32 part_buckets)
 {
 	return sizeof(hjg_u32) * (nparts + 1 + ((size_t) 1 << hjg_digit_bits(part_buckets)) + 1 + (1 << HJG_DIGIT_BITS) + 1);
 }
@@ -76,7 +76,7 @@ hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots)
 		lines_block_bytes(width, nrows) +
 		(histogram > giant ? histogram : giant) +
 		(partition_slots > table_slots ? partition_slots : table_slots) +
-		counts_bytes((size_t) 1 << radix_bits, part_buckets) + 256;
+		bucket_counts_bytes((size_t) 1 << radix_bits, part_buckets) + 256;
 }
 
 /* --- building a partition --- */
@@ -230,7 +230,7 @@ hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 
 	if (!hjg_table_reserve(join, HJG_TABLE_TUPLES, tuples_block_bytes(width, nrows)) ||
 		!hjg_table_reserve(join, HJG_TABLE_LINES, lines_block_bytes(width, nrows)) ||
-		!hjg_block_reserve(join, &join->counts_block, counts_bytes(nparts, part_buckets)))
+		!hjg_block_reserve(join, &join->counts_block, bucket_counts_bytes(nparts, part_buckets)))
 		return HJG_ERR_MEMORY;
 	memset(join->tuples_block.ptr, 0, HJG_LINE_BYTES);
 	*table = hjg_table_at(width, nrows, join->tuples_block.ptr, join->lines_block.ptr);

@@ -19,7 +19,7 @@
 	"small sets mean many launches; a device with memory of its own spends its time on copies"
 
 static HjgCoupledConfig
-config_of(const HjgBenchOptions *options, HjgPipeline pipeline)
+incache_config(const HjgBenchOptions *options, HjgPipeline pipeline)
 {
 	HjgCoupledConfig config = options->config;
 
@@ -58,10 +58,10 @@ sets_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 	with.ordered = packed && plan == NULL;
 	good = hjg_bench_input_create(&in, &with, log);
 	hjg_bench_points[0].config = cpu_alone(options);
-	hjg_bench_points[1].config = config_of(options, HJG_PIPELINE_E);
+	hjg_bench_points[1].config = incache_config(options, HJG_PIPELINE_E);
 	for (int i = 0; i < NSETS; i++)
 	{
-		hjg_bench_points[2 + i].config = config_of(options, pipeline);
+		hjg_bench_points[2 + i].config = incache_config(options, pipeline);
 		hjg_bench_points[2 + i].config.was_bytes = set_bytes[i];
 	}
 	good = good && hjg_bench_run_points(options, env, runner, &in, 2 + NSETS);
@@ -86,13 +86,13 @@ sets_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 }
 
 static bool
-figure_5(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+incache_figure_5(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
 	return sets_varied(options, env, runner, log, HJG_PIPELINE_PE, false, NULL);
 }
 
 static bool
-figure_6(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+incache_figure_6(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
 	static const HjgPackPlan ns = {.leaf = HJG_PACK_NS};
 
@@ -100,7 +100,7 @@ figure_6(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 }
 
 static bool
-figure_8(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+incache_figure_8(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
 	return sets_varied(options, env, runner, log, HJG_PIPELINE_CPDE_B, true, NULL);
 }
@@ -125,17 +125,17 @@ set_boundaries(const HjgBenchOptions *options, const HjgRunner *runner)
 
 		if (boundary < ncpu)
 		{
-			hjg_bench_points[n].config = config_of(options, HJG_PIPELINE_CPDE_C);
+			hjg_bench_points[n].config = incache_config(options, HJG_PIPELINE_CPDE_C);
 			hjg_bench_points[n++].config.boundary = boundary;
 		}
 		if (boundary == ncpu - 1 && n < HJG_BENCH_MAX_POINTS)
 		{
-			hjg_bench_points[n].config = config_of(options, HJG_PIPELINE_CPDE_B);
+			hjg_bench_points[n].config = incache_config(options, HJG_PIPELINE_CPDE_B);
 			hjg_bench_points[n++].config.boundary = boundary;
 		}
 		if (on_device && n < HJG_BENCH_MAX_POINTS)
 		{
-			hjg_bench_points[n].config = config_of(options, HJG_PIPELINE_CPDE_G);
+			hjg_bench_points[n].config = incache_config(options, HJG_PIPELINE_CPDE_G);
 			hjg_bench_points[n++].config.boundary = boundary;
 		}
 	}
@@ -152,7 +152,7 @@ print_boundary(const HjgBenchTimes *times)
 }
 
 static bool
-figure_9(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+incache_figure_9(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
 	const int	npoints = set_boundaries(options, runner);
 	HjgBenchOptions with = *options;
@@ -247,7 +247,7 @@ run_query(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 }
 
 static bool
-figure_7(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+incache_figure_7(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
 	bool		good = true;
 
@@ -257,8 +257,8 @@ figure_7(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 		QueryTimes	times[3] = {{0}};
 
 		hjg_bench_points[0].config = cpu_alone(options);
-		hjg_bench_points[1].config = config_of(options, HJG_PIPELINE_E);
-		hjg_bench_points[2].config = config_of(options, HJG_PIPELINE_PE);
+		hjg_bench_points[1].config = incache_config(options, HJG_PIPELINE_E);
+		hjg_bench_points[2].config = incache_config(options, HJG_PIPELINE_PE);
 		good = run_query(options, env, runner, &queries[q], log, false, 3, times);
 		for (int i = 0; i < 3 && good; i++)
 			printf("  %-4s %-16s %9u lines %9.2f ms  speedup %5.2f\n", queries[q].name, names[i], 1u << log, times[i].total_ns / 1e6,
@@ -268,7 +268,7 @@ figure_7(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 }
 
 static bool
-figure_10(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+incache_figure_10(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
 	const int	npoints = set_boundaries(options, runner);
 	bool		good = true;
@@ -302,16 +302,16 @@ figure_10(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 }
 
 const HjgBenchFigure hjg_bench_incache_figures[] = {
-	{"001, figure 5: prefetching, by size of the work-ahead set", "1 MB best; PE 22 % faster than E", ALIKE, figure_5, false},
+	{"001, figure 5: prefetching, by size of the work-ahead set", "1 MB best; PE 22 % faster than E", ALIKE, incache_figure_5, false},
 	{"001, figure 6: the same on packed keys that nobody decompresses",
-		"less time than on plain keys, and the same gain; packed to 25 %", ALIKE, figure_6, false},
+		"less time than on plain keys, and the same gain; packed to 25 %", ALIKE, incache_figure_6, false},
 	{"001, figure 7: joins of TPC-H queries, plain keys", "E and PE over 1.5 times the CPU alone; PE up to 20 % faster than E", ALIKE,
-		figure_7, false},
+		incache_figure_7, false},
 	{"001, figure 8: prefetching for decompression (cPDE-b), by size of the work-ahead set",
-		"25 % faster than without prefetching; slower than that when the set is too large", ALIKE, figure_8, false},
+		"25 % faster than without prefetching; slower than that when the set is too large", ALIKE, incache_figure_8, false},
 	{"001, figure 9: the boundary between decompression and execution", "a join depends less on it than a selection",
-		"keys in order pack to so little here that decompression is a small part of the work, and units of D are missed by E", figure_9, false},
+		"keys in order pack to so little here that decompression is a small part of the work, and units of D are missed by E", incache_figure_9, false},
 	{"001, figure 10: joins of TPC-H queries over the boundary, predicted and measured", "differences below 9 %; the best boundary found",
-		"joins of some thousand rows spend most of their time in launches and waits, which differ from one to the next", figure_10, false},
+		"joins of some thousand rows spend most of their time in launches and waits, which differ from one to the next", incache_figure_10, false},
 	{.name = NULL}
 };

@@ -176,7 +176,7 @@ hjg_bench_input_destroy(HjgBenchInput *in)
  * that each pair occurs once.
  */
 static bool
-check_pairs(const HjgBenchInput *in, hjg_u32 first, hjg_u32 nrows, hjg_u64 npairs, hjg_u64 *sum)
+check_bench_pairs(const HjgBenchInput *in, hjg_u32 first, hjg_u32 nrows, hjg_u64 npairs, hjg_u64 *sum)
 {
 	const HjgPair *pairs = in->pairs + first;
 
@@ -228,7 +228,7 @@ hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner
 	hjg_coupled_free(coupled);
 	hjg_join_free(cpu);
 	for (hjg_u32 row = 0; status == HJG_OK && right && row < in->nprobe; row += HJG_MAX_PROBE_ROWS)
-		right = check_pairs(in, row, in->nprobe - row < HJG_MAX_PROBE_ROWS ? in->nprobe - row : HJG_MAX_PROBE_ROWS,
+		right = check_bench_pairs(in, row, in->nprobe - row < HJG_MAX_PROBE_ROWS ? in->nprobe - row : HJG_MAX_PROBE_ROWS,
 							batch_pairs[row / HJG_MAX_PROBE_ROWS], &sum);
 	times->good = status == HJG_OK && right && npairs == in->npairs && sum == in->pairs_sum;
 	return times->good;

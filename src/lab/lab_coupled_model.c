@@ -111,7 +111,7 @@ error_at(const double *signed_errors, int n, double part)
 }
 
 static double
-mean_of(const double *values, int n)
+mean_of_values(const double *values, int n)
 {
 	double		sum = 0;
 
@@ -125,7 +125,7 @@ print_errors(const char *name, const char *by, const Errors *errors, const doubl
 {
 	printf("%-10s %-20s %5d runs: error median %5.1f %%, 95th percentile %5.1f %%, mean with its sign %+5.1f %%\n", name, by, errors->n,
 		   error_at(signed_errors, errors->n, 0.5) * 100, error_at(signed_errors, errors->n, 0.95) * 100,
-		   mean_of(signed_errors, errors->n) * 100);
+		   mean_of_values(signed_errors, errors->n) * 100);
 }
 
 static void
@@ -161,7 +161,7 @@ typedef struct StepTimes
 } StepTimes;
 
 static void
-add_steps(StepTimes *steps, const HjgBenchTimes *times)
+add_step_times(StepTimes *steps, const HjgBenchTimes *times)
 {
 	const HjgCoupledStats *stats = &times->stats;
 
@@ -186,7 +186,7 @@ add_steps(StepTimes *steps, const HjgBenchTimes *times)
  * which are not measured as part of them.
  */
 static void
-print_steps(const StepTimes *steps)
+print_step_times(const StepTimes *steps)
 {
 	double		measured_ns[HJG_PROCESSORS] = {0, 0};
 	double		predicted[HJG_PROCESSORS] = {0, 0};
@@ -310,7 +310,7 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 			break;
 		random_ns[run] = times_ns[ntimes++] = settings[run].median->total_ns;
 		add_error(errors, &settings[run]);
-		add_steps(&steps, settings[run].median);
+		add_step_times(&steps, settings[run].median);
 		if (options->each)
 			print_setting(&settings[run]);
 	}
@@ -326,7 +326,7 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 		   choice->median->total_ns / random_ns[0], nbetter);
 	if (options->steps)
 	{
-		print_steps(&steps);
+		print_step_times(&steps);
 		print_choice(choice->median);
 	}
 	fflush(stdout);

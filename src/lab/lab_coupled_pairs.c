@@ -73,7 +73,7 @@ static const Set sets[] = {
 };
 
 static HjgCoupledConfig
-config_of(const HjgBenchOptions *options, const Variant *variant)
+variant_config(const HjgBenchOptions *options, const Variant *variant)
 {
 	HjgCoupledConfig config = options->config;
 
@@ -111,7 +111,7 @@ run_set(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 	for (int turn = -1; turn < nturns && good; turn++)
 		for (int v = 0; v < nvariants && good; v++)
 		{
-			const HjgCoupledConfig config = config_of(options, &set->variants[v]);
+			const HjgCoupledConfig config = variant_config(options, &set->variants[v]);
 			static HjgBenchTimes times;
 
 			good = hjg_bench_run(env, &config, runner, &in, &times);

@@ -12,7 +12,7 @@
 HjgBenchPoint hjg_bench_points[HJG_BENCH_MAX_POINTS];
 
 static int
-compare_times(const void *a, const void *b)
+compare_points(const void *a, const void *b)
 {
 	const double x = ((const HjgBenchTimes *) a)->total_ns;
 	const double y = ((const HjgBenchTimes *) b)->total_ns;
@@ -35,7 +35,7 @@ hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const Hj
 				return false;
 		}
 	for (int i = 0; i < npoints; i++)
-		qsort(hjg_bench_points[i].turns, (size_t) options->nreps, sizeof(HjgBenchTimes), compare_times);
+		qsort(hjg_bench_points[i].turns, (size_t) options->nreps, sizeof(HjgBenchTimes), compare_points);
 	return true;
 }
 

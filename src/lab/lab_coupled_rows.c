@@ -112,7 +112,7 @@ static const System systems[] = {
 #define NSYSTEMS ((int) (sizeof(systems) / sizeof(systems[0])))
 
 static HjgCoupledConfig
-config_of(const HjgBenchOptions *options, const System *system, hjg_u32 nrows)
+system_config(const HjgBenchOptions *options, const System *system, hjg_u32 nrows)
 {
 	HjgCoupledConfig config = options->config;
 
@@ -157,7 +157,7 @@ run_systems(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 	for (int i = 0; i < NSYSTEMS; i++)
 	{
 		const System *system = &systems[i];
-		const HjgCoupledConfig config = config_of(options, system, in->nrows);
+		const HjgCoupledConfig config = system_config(options, system, in->nrows);
 
 		if (!is_asked(options, system) || system->packed != (in->packed_room > 0))
 			continue;
@@ -171,7 +171,7 @@ run_systems(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 
 /* Run one size: false if something is wrong. */
 static bool
-run_size(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, int *number)
+run_rows_of_size(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, int *number)
 {
 	bool		good = true;
 
@@ -218,7 +218,7 @@ hjg_bench_rows(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunne
 		printf("%s %s", shape > 0 ? "," : "", hjg_bench_shapes[shape].name);
 	printf("\n");
 	for (int log = options->min_log; log <= options->max_log; log += 2)
-		good = run_size(options, env, runner, log, &number) && good;
+		good = run_rows_of_size(options, env, runner, log, &number) && good;
 	printf("1..%d\n", number);
 	return good;
 }

@@ -13,7 +13,7 @@
 #define TESTED 4000000
 
 static int
-run_size(FILE *out, int width, hjg_u64 nkeys)
+run_bloom_size(FILE *out, int width, hjg_u64 nkeys)
 {
 	const size_t bytes = hjg_bloom_bytes(nkeys);
 	const hjg_u64 nrows = nkeys + TESTED;	/* the first nkeys rows have the keys */
@@ -80,7 +80,7 @@ hjg_lab_bloom_bench(FILE *out, double factor)
 	{
 		for (int s = 0; s < 2 && rc < 2; s++)
 		{
-			int			size_rc = run_size(out, widths[w], (hjg_u64) ((double) sizes[s] * factor) + 1);
+			int			size_rc = run_bloom_size(out, widths[w], (hjg_u64) ((double) sizes[s] * factor) + 1);
 
 			rc = size_rc > rc ? size_rc : rc;
 		}

@@ -53,7 +53,7 @@ mark_build(hjg_u32 row)
 
 /* Write a key; multiplication by an odd number spreads keys that are not dense. */
 static void
-put_key(const HjgCpuBenchCase *bc, hjg_u8 *keys, hjg_u64 row, hjg_u32 id)
+put_case_key(const HjgCpuBenchCase *bc, hjg_u8 *keys, hjg_u64 row, hjg_u32 id)
 {
 	hjg_u64		words[2] = {bc->dense ? id : id * (hjg_u64) 0x9e3779b97f4a7c15, hjg_mix64(HJG_HASH_NO_SEED, id)};
 
@@ -62,7 +62,7 @@ put_key(const HjgCpuBenchCase *bc, hjg_u8 *keys, hjg_u64 row, hjg_u32 id)
 
 /* Fill in the probe ids of one piece. */
 static void
-fill_probe(void *arg, int piece, int worker)
+fill_cpu_probe(void *arg, int piece, int worker)
 {
 	HjgCpuBenchInput *in = arg;
 	const HjgCpuBenchCase *bc = in->bc;
@@ -94,7 +94,7 @@ fill_probe(void *arg, int piece, int worker)
 			(double) (next_random(&state) >> 11) / 9007199254740992.0 >= bc->selectivity)
 			id += in->nids;
 		in->probe_ids[i] = (hjg_u32) id;
-		put_key(bc, in->probe_keys, i, (hjg_u32) id);
+		put_case_key(bc, in->probe_keys, i, (hjg_u32) id);
 	}
 }
 
@@ -142,11 +142,11 @@ hjg_cpu_bench_input_make(HjgCpuBenchInput *in, const HjgCpuBenchCase *bc, double
 	}
 	for (hjg_u64 i = 0; i < in->nbuild; i++)
 	{
-		put_key(bc, in->build_keys, i, in->build_ids[i]);
+		put_case_key(bc, in->build_keys, i, in->build_ids[i]);
 		in->sums[in->build_ids[i]] += mark_build((hjg_u32) i);
 		counts[in->build_ids[i]]++;
 	}
-	hjg_pool_run(pool, (int) ((in->nprobe + FILL_ROWS - 1) / FILL_ROWS), fill_probe, in);
+	hjg_pool_run(pool, (int) ((in->nprobe + FILL_ROWS - 1) / FILL_ROWS), fill_cpu_probe, in);
 	for (hjg_u64 i = 0; i < in->nprobe; i++)
 	{
 		hjg_u32		id = in->probe_ids[i];

@@ -29,7 +29,7 @@ static HjgCudaKernel check_pairs[] = {
 static const char *const kind_names[HJG_CUDA_KINDS] = {"sum", "pairs", "columns"};
 
 static int
-width_ix_of(int width)
+bench_width_ix(int width)
 {
 	return width == HJG_KEY_WIDTH_4 ? 0 : width == HJG_KEY_WIDTH_8 ? 1 : 2;
 }
@@ -77,7 +77,7 @@ make_side(HjgBench *bench, const HjgBenchCase *c, HjgCudaSide *side, bool is_pro
 	};
 
 	args.distinct = (hjg_u32) (nbuild / (hjg_u64) c->duplicates > 0 ? nbuild / (hjg_u64) c->duplicates : 1);
-	return hjg_cuda_launch(&bench->stream, &fill_side[width_ix_of(c->width)],
+	return hjg_cuda_launch(&bench->stream, &fill_side[bench_width_ix(c->width)],
 						   (unsigned) bench->stream.device->multiprocessors * 8, THREADS, 0, (void *[]) {&args});
 }
 
@@ -133,7 +133,7 @@ hjg_bench_inputs_make(HjgBench *bench, const HjgBenchCase *c, hjg_u64 seed, HjgB
 /* ---- one strategy, one kind of output ---- */
 
 static HjgStatus
-set_bytes(HjgBench *bench, HjgCudaPtr ptr, unsigned char value, size_t bytes)
+set_device_bytes(HjgBench *bench, HjgCudaPtr ptr, unsigned char value, size_t bytes)
 {
 	bench->stream.busy = true;
 	return hjg_cuda_check(&bench->stream, hjg_cuda.set_bytes(ptr, value, bytes, bench->stream.handle), "fill");
@@ -173,13 +173,13 @@ reset_inputs(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inpu
 static HjgStatus
 check_result(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs, bool *good)
 {
-	const int	w = width_ix_of(run->c->width);
+	const int	w = bench_width_ix(run->c->width);
 	hjg_u64		found[2] = {0, 0};
 	hjg_u64		facts[2] = {0, 0};
 	HjgStatus	status = HJG_OK;
 
 	if (run->block != 0)
-		status = set_bytes(bench, run->block, POISON, run->block_bytes);
+		status = set_device_bytes(bench, run->block, POISON, run->block_bytes);
 	if (status == HJG_OK)
 		status = reset_inputs(bench, run, inputs);
 	if (status == HJG_OK)

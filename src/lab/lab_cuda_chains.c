@@ -59,7 +59,7 @@ lay_chains(Chains *chains, hjg_u64 nbuckets, int bits, HjgCudaPtr base)
  * in_rows.
  */
 static HjgStatus
-run_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, const Chains *in, const HjgCudaRows *in_rows,
+run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, const Chains *in, const HjgCudaRows *in_rows,
 		 int bits, int all_bits, int bucket_bits, Chains *chains, HjgCudaRows *rows)
 {
 	const int	w = hjg_cuda_width_ix(key_width);
@@ -131,13 +131,13 @@ hjg_lab_chain_partition(HjgCudaStream *stream, int key_width, const HjgCudaSide 
 	HjgStatus	status;
 
 	if (first_bits == parted->bits)
-		status = run_pass(stream, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first,
+		status = run_chain_pass(stream, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first,
 						  &parted->rows);
 	else
 	{
-		status = run_pass(stream, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first, &between);
+		status = run_chain_pass(stream, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first, &between);
 		if (status == HJG_OK)
-			status = run_pass(stream, key_width, side, &first, &between, parted->bits - first_bits, parted->bits,
+			status = run_chain_pass(stream, key_width, side, &first, &between, parted->bits - first_bits, parted->bits,
 							  parted->bucket_bits, &second, &parted->rows);
 	}
 	if (status == HJG_OK)

@@ -54,7 +54,7 @@ csr_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
 }
 
 static size_t
-csr_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
+csr_join_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	return hjg_cuda_csr_build_bytes(shape->key_width, shape->build_rows) +
 		hjg_cuda_block_bytes((shape->probe_rows + 1) * sizeof(hjg_u64)) + hjg_cuda_block_bytes(shape->probe_rows * sizeof(hjg_u32)) +
@@ -221,5 +221,5 @@ csr_probe(HjgCudaStream *stream, void *arg, const HjgCudaSide *probe, const HjgC
 }
 
 HJG_CUDA_STRATEGY(csr,
-	.suits = csr_suits, .bytes = csr_bytes, .build = csr_build, .probe = csr_probe, .free = csr_free
+	.suits = csr_suits, .bytes = csr_join_bytes, .build = csr_build, .probe = csr_probe, .free = csr_free
 );

@@ -67,7 +67,7 @@ typedef struct DesignTable
 /* ---- the plan ---- */
 
 static bool
-make_plan(const Design *design, const HjgCudaDevice *device, const HjgCudaShape *shape, DesignPlan *plan)
+plan_design(const Design *design, const HjgCudaDevice *device, const HjgCudaShape *shape, DesignPlan *plan)
 {
 	hjg_u64		part_rows;
 
@@ -85,7 +85,7 @@ make_plan(const Design *design, const HjgCudaDevice *device, const HjgCudaShape 
 }
 
 static hjg_u32
-probe_limit_of(const Design *design, const DesignPlan *plan, hjg_u64 probe_rows)
+design_probe_limit(const Design *design, const DesignPlan *plan, hjg_u64 probe_rows)
 {
 	const hjg_u64 average = probe_rows >> plan->bits;
 
@@ -97,7 +97,7 @@ probe_limit_of(const Design *design, const DesignPlan *plan, hjg_u64 probe_rows)
  * memory.
  */
 static hjg_u64
-units_of(const DesignPlan *plan, const HjgCudaShape *shape)
+make_units(const DesignPlan *plan, const HjgCudaShape *shape)
 {
 	return 2 * ((hjg_u64) 1 << plan->bits) + shape->probe_rows / LEAST_PROBE_LIMIT + shape->build_rows / plan->build_limit;
 }
@@ -124,11 +124,11 @@ design_bytes(const Design *design, const HjgCudaDevice *device, const HjgCudaSha
 {
 	DesignPlan		plan;
 
-	if (!make_plan(design, device, shape, &plan))
+	if (!plan_design(design, device, shape, &plan))
 		return 0;
 	return side_bytes(design, device, &plan, shape->key_width, shape->build_rows) +
 		side_bytes(design, device, &plan, shape->key_width, shape->probe_rows) +
-		hjg_lab_match_bytes(device, design->putting, design->queue, shape->probe_rows, units_of(&plan, shape));
+		hjg_lab_match_bytes(device, design->putting, design->queue, shape->probe_rows, make_units(&plan, shape));
 }
 
 static hjg_u64
@@ -136,7 +136,7 @@ design_traffic(const Design *design, const HjgCudaDevice *device, const HjgCudaS
 {
 	DesignPlan		plan;
 
-	if (!make_plan(design, device, shape, &plan))
+	if (!plan_design(design, device, shape, &plan))
 		return 0;
 	return side_traffic(design, device, &plan, shape->key_width, shape->build_rows) +
 		side_traffic(design, device, &plan, shape->key_width, shape->probe_rows) +
@@ -183,7 +183,7 @@ design_build(const Design *design, HjgCudaStream *stream, const HjgCudaShape *sh
 	table->design = design;
 	table->key_width = shape->key_width;
 	table->mode = shape->mode;
-	if (!make_plan(design, stream->device, shape, &table->plan))
+	if (!plan_design(design, stream->device, shape, &table->plan))
 	{
 		free(table);
 		return HJG_ERR_INPUT;
@@ -216,7 +216,7 @@ design_probe(HjgCudaStream *stream, void *join, const HjgCudaSide *probe, const 
 		.probe = &parted,
 		.units = {
 			.build = table->build.parts, .build_limit = table->plan.build_limit,
-			.probe_limit = probe_limit_of(table->design, &table->plan, probe->nrows),
+			.probe_limit = design_probe_limit(table->design, &table->plan, probe->nrows),
 			.lonely = table->mode == HJG_MATCH_LEFT || table->mode == HJG_MATCH_ANTI
 		}
 	};
@@ -241,7 +241,7 @@ static bool \
 VARIABLE##_suits(const HjgCudaDevice *device, const HjgCudaShape *shape) \
 { \
 	DesignPlan		plan; \
-	return make_plan(&VARIABLE##_design, device, shape, &plan); \
+	return plan_design(&VARIABLE##_design, device, shape, &plan); \
 } \
 static size_t \
 VARIABLE##_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape) \

@@ -46,7 +46,7 @@ nop_free(HjgCudaStream *stream, void *join)
 
 /* Make a table of table_bytes, all ones, with crowded behind it. */
 static HjgStatus
-begin_table(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, size_t table_bytes,
+begin_nop_table(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, size_t table_bytes,
 			NopTable **result)
 {
 	NopTable	   *table = calloc(1, sizeof(NopTable));
@@ -74,7 +74,7 @@ begin_table(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide 
 }
 
 static HjgStatus
-end_table(HjgCudaStream *stream, NopTable *table, HjgStatus status, void **result)
+end_nop_table(HjgCudaStream *stream, NopTable *table, HjgStatus status, void **result)
 {
 	hjg_u32		crowded = 0;
 
@@ -94,7 +94,7 @@ end_table(HjgCudaStream *stream, NopTable *table, HjgStatus status, void **resul
 }
 
 static HjgStatus
-launch_rows(HjgCudaStream *stream, HjgCudaKernel *kernel, hjg_u64 nrows, HjgKNop *args)
+launch_nop(HjgCudaStream *stream, HjgCudaKernel *kernel, hjg_u64 nrows, HjgKNop *args)
 {
 	return hjg_cuda_launch_filling(stream, kernel, THREADS, 0, (nrows + THREADS - 1) / THREADS, args);
 }
@@ -112,7 +112,7 @@ probe_with(HjgCudaStream *stream, NopTable *table, HjgCudaKernel (*kernels)[HJG_
 	args.probe = hjg_lab_kernel_side(probe);
 	args.sink.output = hjg_lab_kernel_output(output);
 	status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);
-	return status == HJG_OK ? launch_rows(stream, kernel, probe->nrows, &args) : status;
+	return status == HJG_OK ? launch_nop(stream, kernel, probe->nrows, &args) : status;
 }
 
 static bool
@@ -152,17 +152,17 @@ static HjgStatus
 chain_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
 	NopTable	   *table;
-	HjgStatus	status = begin_table(stream, shape, build, chain_table_bytes(build->nrows), &table);
+	HjgStatus	status = begin_nop_table(stream, shape, build, chain_table_bytes(build->nrows), &table);
 
 	if (status != HJG_OK)
 		return status;
 	table->args.nslots = (hjg_u32) build->nrows;
 	table->args.heads = table->block;
 	table->args.next = table->block + build->nrows * sizeof(hjg_u32);
-	status = launch_rows(stream, &insert_chains[table->width_ix], build->nrows, &table->args);
+	status = launch_nop(stream, &insert_chains[table->width_ix], build->nrows, &table->args);
 	if (status == HJG_OK)
-		status = launch_rows(stream, &measure_chains, build->nrows, &table->args);
-	return end_table(stream, table, status, result);
+		status = launch_nop(stream, &measure_chains, build->nrows, &table->args);
+	return end_nop_table(stream, table, status, result);
 }
 
 static HjgStatus
@@ -211,14 +211,14 @@ static HjgStatus
 open_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
 	NopTable	   *table;
-	HjgStatus	status = begin_table(stream, shape, build, open_table_bytes(build->nrows), &table);
+	HjgStatus	status = begin_nop_table(stream, shape, build, open_table_bytes(build->nrows), &table);
 
 	if (status != HJG_OK)
 		return status;
 	table->args.nslots = (hjg_u32) (build->nrows * SLOTS_A_ROW);
 	table->args.slots = table->block;
-	status = launch_rows(stream, &insert_slots[table->width_ix], build->nrows, &table->args);
-	return end_table(stream, table, status, result);
+	status = launch_nop(stream, &insert_slots[table->width_ix], build->nrows, &table->args);
+	return end_nop_table(stream, table, status, result);
 }
 
 static HjgStatus

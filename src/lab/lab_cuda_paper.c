@@ -28,13 +28,13 @@ hjg_lab_enter(int number)
 }
 
 static size_t
-keys_bytes(int key_width, hjg_u64 nrows)
+parted_keys_bytes(int key_width, hjg_u64 nrows)
 {
 	return nrows * (size_t) (key_width == HJG_KEY_WIDTH_4 ? 8 : key_width);
 }
 
 static size_t
-numbers_bytes(int key_width, hjg_u64 nrows)
+parted_numbers_bytes(int key_width, hjg_u64 nrows)
 {
 	return key_width == HJG_KEY_WIDTH_4 ? 0 : nrows * sizeof(hjg_u32);
 }
@@ -42,7 +42,7 @@ numbers_bytes(int key_width, hjg_u64 nrows)
 size_t
 hjg_lab_rows_bytes(int key_width, hjg_u64 nrows)
 {
-	return hjg_cuda_block_bytes(keys_bytes(key_width, nrows)) + hjg_cuda_block_bytes(numbers_bytes(key_width, nrows));
+	return hjg_cuda_block_bytes(parted_keys_bytes(key_width, nrows)) + hjg_cuda_block_bytes(parted_numbers_bytes(key_width, nrows));
 }
 
 HjgStatus
@@ -51,9 +51,9 @@ hjg_lab_rows_alloc(HjgCudaStream *stream, int key_width, hjg_u64 nrows, HjgCudaR
 	HjgStatus	status;
 
 	*rows = (HjgCudaRows) {.nrows = nrows};
-	status = hjg_cuda_alloc(stream, keys_bytes(key_width, nrows), &rows->keys);
-	if (status == HJG_OK && numbers_bytes(key_width, nrows) > 0)
-		status = hjg_cuda_alloc(stream, numbers_bytes(key_width, nrows), &rows->rows);
+	status = hjg_cuda_alloc(stream, parted_keys_bytes(key_width, nrows), &rows->keys);
+	if (status == HJG_OK && parted_numbers_bytes(key_width, nrows) > 0)
+		status = hjg_cuda_alloc(stream, parted_numbers_bytes(key_width, nrows), &rows->rows);
 	return status;
 }
 
@@ -69,7 +69,7 @@ hjg_lab_rows_free(HjgCudaStream *stream, HjgCudaRows *rows)
 
 /* Lay out the entries of parted from sizes on; returns their bytes. */
 static size_t
-lay_numbers(HjgCudaParted *parted, int bits, HjgCudaPtr base)
+lay_parted_numbers(HjgCudaParted *parted, int bits, HjgCudaPtr base)
 {
 	const size_t each = sizeof(hjg_u32) << bits;
 
@@ -88,7 +88,7 @@ hjg_lab_parted_bytes(int bits)
 {
 	HjgCudaParted parted;
 
-	return hjg_cuda_block_bytes(lay_numbers(&parted, bits, 0));
+	return hjg_cuda_block_bytes(lay_parted_numbers(&parted, bits, 0));
 }
 
 HjgStatus
@@ -99,8 +99,8 @@ hjg_lab_parted_begin(HjgCudaStream *stream, hjg_u64 nrows, int bits, HjgCudaPart
 	memset(parted, 0, sizeof(*parted));
 	parted->nrows = nrows;
 	parted->bits = bits;
-	status = hjg_cuda_alloc(stream, lay_numbers(parted, bits, 0), &parted->numbers);
-	lay_numbers(parted, bits, parted->numbers);
+	status = hjg_cuda_alloc(stream, lay_parted_numbers(parted, bits, 0), &parted->numbers);
+	lay_parted_numbers(parted, bits, parted->numbers);
 	if (status == HJG_OK)
 		status = hjg_cuda_zero(stream, parted->largest, 64);
 	return status;

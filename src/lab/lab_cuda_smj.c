@@ -42,7 +42,7 @@ typedef struct Walk
 } Walk;
 
 static hjg_u64
-ntiles_of(const HjgCudaShape *shape)
+ntiles_of_shape(const HjgCudaShape *shape)
 {
 	return (shape->build_rows + shape->probe_rows) / hjg_lab_merge_tile(shape->key_width) + 1;
 }
@@ -50,7 +50,7 @@ ntiles_of(const HjgCudaShape *shape)
 static size_t
 walk_bytes(const HjgCudaShape *shape)
 {
-	return hjg_cuda_block_bytes((ntiles_of(shape) + 1) * sizeof(hjg_u32)) +
+	return hjg_cuda_block_bytes((ntiles_of_shape(shape) + 1) * sizeof(hjg_u32)) +
 		hjg_cuda_block_bytes(shape->probe_rows * sizeof(hjg_u32)) +
 		hjg_cuda_block_bytes((shape->probe_rows + 1) * sizeof(hjg_u64)) +
 		hjg_cuda_block_bytes(hjg_cuda_scan_entries(shape->probe_rows + 1) * sizeof(hjg_u64));
@@ -138,7 +138,7 @@ static HjgStatus
 alloc_walk(HjgCudaStream *stream, const SmjTable *table, hjg_u64 nprobe, Walk *walk)
 {
 	const HjgCudaShape shape = {.key_width = table->key_width, .build_rows = table->build.nrows, .probe_rows = nprobe};
-	HjgStatus	status = hjg_cuda_alloc(stream, (ntiles_of(&shape) + 1) * sizeof(hjg_u32), &walk->paths);
+	HjgStatus	status = hjg_cuda_alloc(stream, (ntiles_of_shape(&shape) + 1) * sizeof(hjg_u32), &walk->paths);
 
 	if (status == HJG_OK)
 		status = hjg_cuda_alloc(stream, nprobe * sizeof(hjg_u32), &walk->below);

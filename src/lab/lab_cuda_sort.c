@@ -26,7 +26,7 @@ hjg_lab_merge_tile(int key_width)
 }
 
 static hjg_u64
-ntiles_of(int key_width, hjg_u64 nrows)
+ntiles_of_keys(int key_width, hjg_u64 nrows)
 {
 	return (nrows + hjg_lab_merge_tile(key_width) - 1) / hjg_lab_merge_tile(key_width);
 }
@@ -34,7 +34,7 @@ ntiles_of(int key_width, hjg_u64 nrows)
 static size_t
 paths_bytes(int key_width, hjg_u64 nrows)
 {
-	return (ntiles_of(key_width, nrows) + 1) * sizeof(hjg_u32);
+	return (ntiles_of_keys(key_width, nrows) + 1) * sizeof(hjg_u32);
 }
 
 size_t
@@ -57,7 +57,7 @@ HjgStatus
 hjg_lab_merge_sort(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, HjgCudaRows *sorted)
 {
 	const int	w = hjg_cuda_width_ix(key_width);
-	const hjg_u64 ntiles = ntiles_of(key_width, side->nrows);
+	const hjg_u64 ntiles = ntiles_of_keys(key_width, side->nrows);
 	HjgCudaRows other = {0};
 	HjgCudaPtr	paths = 0;
 	HjgStatus	status = hjg_lab_rows_alloc(stream, key_width, side->nrows, sorted);

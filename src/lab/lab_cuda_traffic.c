@@ -7,7 +7,7 @@
 #include "lab/hjg_cuda_paper.h"
 
 static hjg_u64
-table_bytes(hjg_u64 nrows)
+slots_bytes(hjg_u64 nrows)
 {
 	return HJG_K_SECTORS(nrows, HJG_K_TABLE_SLOTS, HJG_K_TABLE_PERCENT) * HJG_K_SECTOR_BYTES;
 }
@@ -16,7 +16,7 @@ table_bytes(hjg_u64 nrows)
 size_t
 hjg_lab_table_probed(int key_width, hjg_u64 nrows)
 {
-	return table_bytes(nrows) + (key_width > HJG_KEY_WIDTH_4 ? nrows * (size_t) key_width : 0);
+	return slots_bytes(nrows) + (key_width > HJG_KEY_WIDTH_4 ? nrows * (size_t) key_width : 0);
 }
 
 /* Ignores the rounding by the division into regions. */
@@ -40,7 +40,7 @@ static hjg_u64
 traffic_table(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	return (shape->build_rows + shape->probe_rows) * (hjg_u64) (shape->key_width + (int) sizeof(hjg_u32)) +
-		2 * table_bytes(shape->build_rows);
+		2 * slots_bytes(shape->build_rows);
 }
 
 static hjg_u64

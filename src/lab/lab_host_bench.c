@@ -174,7 +174,7 @@ time_case(HjgHostBench *bench, HjgHostData *data)
 }
 
 static HjgStatus
-run_case(HjgHostBench *bench, const HjgHostCase *c)
+run_host_case(HjgHostBench *bench, const HjgHostCase *c)
 {
 	HjgHostData data;
 	HjgStatus	status = hjg_host_data_make(bench, c, &data);
@@ -193,7 +193,7 @@ run_case(HjgHostBench *bench, const HjgHostCase *c)
 }
 
 static HjgStatus
-open_bench(HjgHostBench *bench, HjgCudaDevice *device)
+open_host_bench(HjgHostBench *bench, HjgCudaDevice *device)
 {
 	HjgStatus	status = hjg_cuda_admit(device->pool, hjg_cuda_pool_budget(device->pool), NULL, 0, &bench->grant);
 
@@ -302,13 +302,13 @@ hjg_lab_host_bench(FILE *out, int number, int argc, char **argv)
 	device = hjg_lab_enter(number);
 	if (device == NULL)
 		return 2;
-	status = open_bench(&bench, device);
+	status = open_host_bench(&bench, device);
 	if (status == HJG_OK)
 		fprintf(out, "%-20s %-8s %9s %8s %7s %7s %7s %9s %7s\n", "case", "strategy", "ms", "Gtuple/s", "in GB", "out GB",
 				"GB/s", "bus ms", "share");
 	for (int i = 0; i < NCASES && status == HJG_OK; i++)
 		if (strstr(cases[i].name, text) != NULL)
-			status = run_case(&bench, &cases[i]);
+			status = run_host_case(&bench, &cases[i]);
 	if (status != HJG_OK)
 		fprintf(stderr, "hjoin_gpu_lab: %s\n",
 				bench.streams != NULL && bench.streams->work.error[0] != '\0' ? bench.streams->work.error : hjg_status_text(status));

@@ -56,7 +56,7 @@ copy_piece(void *arg, int piece, int worker)
 
 /* Measure the GB/s of the stagers' copies within pinned memory. */
 static double
-measure_copy(HjgHostBench *bench, const void *from, void *to)
+measure_bus_copy(HjgHostBench *bench, const void *from, void *to)
 {
 	BusCopy		copy = {to, from};
 	double		gbs = 0;
@@ -108,7 +108,7 @@ take_nothing(void *arg, int part, HjgStageBlock block)
 }
 
 static void
-stage_piece(void *arg, int piece, int worker)
+stage_bus_piece(void *arg, int piece, int worker)
 {
 	const Staging *staging = arg;
 	const hjg_u32 row = (hjg_u32) piece * STAGE_ROWS;
@@ -135,7 +135,7 @@ measure_stage(HjgHostBench *bench, hjg_u32 *keys, void *to)
 		if (staging.stage == NULL)
 			return HJG_ERR_MEMORY;
 		started = hjg_now_ns();
-		hjg_pool_run(bench->stagers, npieces, stage_piece, &staging);
+		hjg_pool_run(bench->stagers, npieces, stage_bus_piece, &staging);
 		now = (double) (hjg_now_ns() - started) / (double) npieces / STAGE_ROWS;
 		hjg_stage_free(staging.stage);
 		bench->rates.stage_ns = i == 0 || now < bench->rates.stage_ns ? now : bench->rates.stage_ns;
@@ -165,7 +165,7 @@ hjg_host_measure_rates(HjgHostBench *bench)
 		status = measure_blocks(bench, host_in, in);
 	if (status == HJG_OK)
 	{
-		bench->copy_gbs = measure_copy(bench, host_in, host_out);
+		bench->copy_gbs = measure_bus_copy(bench, host_in, host_out);
 		status = measure_stage(bench, host_in, host_out);
 	}
 	(void) hjg_cuda_streams_wait(bench->streams);

@@ -76,7 +76,7 @@ append_block(Blocks *list, HjgStageBlock block)
 }
 
 static void
-note_failure(Copro *copro, HjgStatus status)
+note_copro_failure(Copro *copro, HjgStatus status)
 {
 	if (copro->failed == HJG_OK)
 		copro->failed = status;
@@ -93,7 +93,7 @@ take_build(void *arg, int part, HjgStageBlock block)
 
 	pthread_mutex_lock(&copro->lock);
 	if (!append_block(&copro->build[part], block))
-		note_failure(copro, HJG_ERR_MEMORY);
+		note_copro_failure(copro, HJG_ERR_MEMORY);
 	pthread_mutex_unlock(&copro->lock);
 }
 
@@ -105,7 +105,7 @@ take_probe(void *arg, int part, HjgStageBlock block)
 
 	pthread_mutex_lock(&copro->lock);
 	if (!append_block(first ? &copro->ready : &copro->probe[part], block))
-		note_failure(copro, HJG_ERR_MEMORY);
+		note_copro_failure(copro, HJG_ERR_MEMORY);
 	if (first)
 		pthread_cond_signal(&copro->changed);
 	pthread_mutex_unlock(&copro->lock);
@@ -165,7 +165,7 @@ partition_main(void *arg)
 	copro->partitioned = true;
 	copro->spec->partitioned_ns = hjg_now_ns() - started;
 	if (status != HJG_OK)
-		note_failure(copro, status);
+		note_copro_failure(copro, status);
 	pthread_cond_broadcast(&copro->changed);
 	pthread_mutex_unlock(&copro->lock);
 	return NULL;

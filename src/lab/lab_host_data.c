@@ -23,7 +23,7 @@ typedef struct DataTouch
 } DataTouch;
 
 static void
-touch_piece(void *arg, int piece, int worker)
+touch_host_piece(void *arg, int piece, int worker)
 {
 	const DataTouch *touch = arg;
 	const size_t from = (size_t) piece * HJG_SLAB_BYTES;
@@ -36,7 +36,7 @@ hjg_host_fill(HjgPool *pool, void *ptr, size_t bytes, int value)
 {
 	DataTouch		touch = {ptr, bytes, value};
 
-	hjg_pool_run(pool, (int) ((bytes + HJG_SLAB_BYTES - 1) / HJG_SLAB_BYTES), touch_piece, &touch);
+	hjg_pool_run(pool, (int) ((bytes + HJG_SLAB_BYTES - 1) / HJG_SLAB_BYTES), touch_host_piece, &touch);
 }
 
 void
@@ -126,7 +126,7 @@ fill_probe(void *arg, int piece, int worker)
 }
 
 static bool
-same_key(const HjgHostData *data, hjg_u64 build_row, hjg_u64 probe_row)
+same_host_key(const HjgHostData *data, hjg_u64 build_row, hjg_u64 probe_row)
 {
 	const size_t width = (size_t) data->c->width;
 
@@ -147,7 +147,7 @@ check_batch(void *arg, int piece, int worker)
 		const HjgPair pair = data->result.pairs[batch.first_pair + i];
 
 		sum += hjg_checksum_pair((hjg_u32) batch.first_row + pair.probe_row, pair.build_row);
-		nwrong += !same_key(data, pair.build_row, batch.first_row + pair.probe_row);
+		nwrong += !same_host_key(data, pair.build_row, batch.first_row + pair.probe_row);
 	}
 	__atomic_fetch_add(&data->checksum, sum, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&data->nwrong, nwrong, __ATOMIC_RELAXED);

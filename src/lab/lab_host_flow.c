@@ -125,7 +125,7 @@ hjg_lab_flow_begin(HjgCudaFlow *flow, int key_width, const HjgCudaSource *source
 
 /* Queue the join of rows [row, row + n) of a chunk, which writes the number of their pairs to the header. */
 static HjgStatus
-queue_piece(HjgCudaFlow *flow, const HjgCudaChunk *chunk, hjg_u64 row, hjg_u64 n)
+queue_flow_piece(HjgCudaFlow *flow, const HjgCudaChunk *chunk, hjg_u64 row, hjg_u64 n)
 {
 	HjgCudaStream *stream = &flow->streams->work;
 	const HjgCudaSide probe = {
@@ -173,7 +173,7 @@ fewer_rows(const HjgCudaFlow *flow, hjg_u64 nrows, hjg_u64 npairs)
 }
 
 static HjgStatus
-join_chunk(HjgCudaFlow *flow, const HjgCudaChunk *chunk)
+join_flow_chunk(HjgCudaFlow *flow, const HjgCudaChunk *chunk)
 {
 	hjg_u64		row = 0;
 	HjgStatus	status = HJG_OK;
@@ -184,7 +184,7 @@ join_chunk(HjgCudaFlow *flow, const HjgCudaChunk *chunk)
 		const hjg_u64 n = left < flow->piece_rows ? left : flow->piece_rows;
 		hjg_u64		npairs;
 
-		status = queue_piece(flow, chunk, row, n);
+		status = queue_flow_piece(flow, chunk, row, n);
 		if (status == HJG_OK)
 			status = load_ahead(flow);
 		if (status == HJG_OK)
@@ -217,7 +217,7 @@ take_chunk(HjgCudaFlow *flow, int i)
 
 	if (status == HJG_OK && flow->source->prepare != NULL)
 		status = flow->source->prepare(flow->source->arg, &chunk);
-	return status == HJG_OK ? join_chunk(flow, &chunk) : status;
+	return status == HJG_OK ? join_flow_chunk(flow, &chunk) : status;
 }
 
 HjgStatus

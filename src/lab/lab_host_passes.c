@@ -79,7 +79,7 @@ send_runs(HjgCudaRuns *runs, HjgCudaStream *stream, int key_width, hjg_u64 room,
 /* ---- passes ---- */
 
 static HjgCudaShape
-shape_of(const HjgCudaHostJoin *join, hjg_u64 build_rows)
+shape_of_pass(const HjgCudaHostJoin *join, hjg_u64 build_rows)
 {
 	return (HjgCudaShape) {
 		.key_width = join->key_width, .mode = join->mode, .build_rows = build_rows, .probe_rows = join->chunk_rows
@@ -89,7 +89,7 @@ shape_of(const HjgCudaHostJoin *join, hjg_u64 build_rows)
 size_t
 hjg_lab_passes_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join, hjg_u64 set_rows)
 {
-	const HjgCudaShape shape = shape_of(join, set_rows);
+	const HjgCudaShape shape = shape_of_pass(join, set_rows);
 
 	return 2 * (hjg_cuda_block_bytes(set_rows * (size_t) join->key_width) + hjg_cuda_block_bytes(set_rows * sizeof(hjg_u32))) +
 		hjg_lab_host_build_bytes(device, &shape, join->strategy) + hjg_lab_flow_bytes(join->key_width, true, join->chunk_rows);
@@ -191,7 +191,7 @@ hjg_lab_passes_run(HjgCudaPasses *passes, const HjgCudaSource *source)
 {
 	const HjgCudaHostJoin *join = passes->join;
 	const HjgCudaSide *build = &passes->builds[passes->turn];
-	const HjgCudaShape shape = shape_of(join, build->nrows);
+	const HjgCudaShape shape = shape_of_pass(join, build->nrows);
 	HjgCudaStream *stream = &passes->streams->work;
 	const HjgCudaStrategy *strategy = NULL;
 	void	   *table = NULL;

@@ -11,7 +11,7 @@
 #include "lab/hjg_cuda_host.h"
 
 static double
-larger_of(double a, double b)
+larger_rate(double a, double b)
 {
 	return a > b ? a : b;
 }
@@ -33,9 +33,9 @@ hjg_lab_copro_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64
 	const double row_bytes = join->key_width + (double) sizeof(hjg_u32);
 	const double nbuild = (double) join->build.nrows;
 	const double nprobe = (double) join->probe.nrows;
-	const double rest = (1 - resident_part(join, set_rows)) * nprobe * larger_of(row_bytes, sizeof(HjgPair)) / rates->both_gbs;
+	const double rest = (1 - resident_part(join, set_rows)) * nprobe * larger_rate(row_bytes, sizeof(HjgPair)) / rates->both_gbs;
 
-	return nbuild * rates->stage_ns + larger_of(nprobe * rates->stage_ns + rest, (nbuild + nprobe) * row_bytes / rates->block_gbs);
+	return nbuild * rates->stage_ns + larger_rate(nprobe * rates->stage_ns + rest, (nbuild + nprobe) * row_bytes / rates->block_gbs);
 }
 
 /*
@@ -52,7 +52,7 @@ hjg_lab_spill_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64
 	const double nbuild = (double) join->build.nrows;
 	const double nprobe = (double) join->probe.nrows;
 
-	return (nbuild * larger_of(width, (1 - part) * row_bytes) +
-			larger_of(nprobe * width + nbuild * (1 - part) * row_bytes, nprobe * ((1 - part) * row_bytes + part * pair_bytes)) +
-			nprobe * (1 - part) * larger_of(row_bytes, pair_bytes)) / rates->both_gbs;
+	return (nbuild * larger_rate(width, (1 - part) * row_bytes) +
+			larger_rate(nprobe * width + nbuild * (1 - part) * row_bytes, nprobe * ((1 - part) * row_bytes + part * pair_bytes)) +
+			nprobe * (1 - part) * larger_rate(row_bytes, pair_bytes)) / rates->both_gbs;
 }

@@ -16,7 +16,7 @@
 #define NOT_REACHED -1
 
 static int
-units_of(hjg_u64 rows, hjg_u64 capacity)
+units_of_rows(hjg_u64 rows, hjg_u64 capacity)
 {
 	const int	units = (int) ((double) rows * UNITS / (double) capacity + 0.5);
 
@@ -36,7 +36,7 @@ fill_first(const hjg_u64 *rows, int nparts, hjg_u64 capacity, HjgCudaSets *sets)
 	last[0] = sums[0] = 0;
 	for (int p = 0; p < nparts; p++)
 	{
-		const int	size = rows[p] > capacity ? MOST_UNITS + 1 : units_of(rows[p], capacity);
+		const int	size = rows[p] > capacity ? MOST_UNITS + 1 : units_of_rows(rows[p], capacity);
 
 		for (int u = MOST_UNITS; u >= size && rows[p] > 0; u--)
 			if (last[u] == NOT_REACHED && last[u - size] != NOT_REACHED && sums[u - size] + rows[p] <= capacity)
@@ -54,7 +54,7 @@ fill_first(const hjg_u64 *rows, int nparts, hjg_u64 capacity, HjgCudaSets *sets)
 		const int	p = last[best];
 
 		sets->set_of[p] = 0;
-		best -= units_of(rows[p], capacity);
+		best -= units_of_rows(rows[p], capacity);
 	}
 }
 

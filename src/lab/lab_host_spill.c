@@ -45,7 +45,7 @@
 
 /* Compute the rows of a part of a chunk; its keys end at a multiple of 16 bytes. */
 static hjg_u64
-part_of(const HjgCudaSpill *spec, hjg_u64 part)
+part_of_spill(const HjgCudaSpill *spec, hjg_u64 part)
 {
 	return (spec->join.chunk_rows / part + 3) / 4 * 4;
 }
@@ -53,7 +53,7 @@ part_of(const HjgCudaSpill *spec, hjg_u64 part)
 /* ---- incoming sides ---- */
 
 static HjgStatus
-load_keys(HjgCudaSpilling *spill, const HjgCudaHostSide *side, hjg_u64 most, HjgCudaStream *stream, HjgCudaChunk *chunk,
+load_side_keys(HjgCudaSpilling *spill, const HjgCudaHostSide *side, hjg_u64 most, HjgCudaStream *stream, HjgCudaChunk *chunk,
 		  HjgCudaLoad *load)
 {
 	const size_t width = (size_t) spill->spec->join.key_width;
@@ -67,11 +67,11 @@ load_keys(HjgCudaSpilling *spill, const HjgCudaHostSide *side, hjg_u64 most, Hjg
 }
 
 static HjgStatus
-load_build(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
+load_build_rows(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
 	HjgCudaSpilling *spill = arg;
 
-	return load_keys(spill, &spill->spec->join.build, part_of(spill->spec, BUILD_PART), stream, chunk, load);
+	return load_side_keys(spill, &spill->spec->join.build, part_of_spill(spill->spec, BUILD_PART), stream, chunk, load);
 }
 
 /* Load probe rows, and build rows of the next set in between. */
@@ -87,7 +87,7 @@ load_probe(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk,
 		status = hjg_lab_passes_send(&spill->passes, spill->spec->set_rows);
 	else if (spill->next_row >= PROBE_AHEAD * join->chunk_rows)
 		status = hjg_lab_passes_send(&spill->passes, spill->spec->set_rows / (nchunks - PROBE_AHEAD + 1) + 1);
-	return status == HJG_OK ? load_keys(spill, &join->probe, join->chunk_rows, stream, chunk, load) : status;
+	return status == HJG_OK ? load_side_keys(spill, &join->probe, join->chunk_rows, stream, chunk, load) : status;
 }
 
 static HjgStatus
@@ -134,7 +134,7 @@ prepare_probe(void *arg, HjgCudaChunk *chunk)
 /* ---- spilled rows ---- */
 
 static HjgStatus
-collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
+collect_spilled_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 {
 	HjgCudaSpilling *spill = arg;
 	const int	width = spill->spec->join.key_width;
@@ -184,7 +184,7 @@ hjg_lab_spill_memory(const HjgCudaSpill *spec)
 {
 	const hjg_u64 nrows = spec->join.build.nrows + spec->join.probe.nrows;
 	const hjg_u64 nevictions = (hjg_u64) 1 << spec->bits;
-	const hjg_u64 npieces = spec->join.build.nrows / part_of(spec, BUILD_PART) + spec->join.probe.nrows / spec->join.chunk_rows + 2 +
+	const hjg_u64 npieces = spec->join.build.nrows / part_of_spill(spec, BUILD_PART) + spec->join.probe.nrows / spec->join.chunk_rows + 2 +
 		nevictions * (spec->set_rows / spec->join.chunk_rows + 1);
 
 	return hjg_lab_spill_aligned(nrows * ((size_t) spec->join.key_width + sizeof(hjg_u32))) + npieces * 2 * hjg_lab_spill_aligned(1);
@@ -200,13 +200,13 @@ hjg_lab_spill_bytes(const HjgCudaDevice *device, const HjgCudaSpill *spec)
 static HjgStatus
 run_first(HjgCudaSpilling *spill)
 {
-	const HjgCudaSource build = {.load = load_build, .prepare = prepare_build, .arg = spill};
+	const HjgCudaSource build = {.load = load_build_rows, .prepare = prepare_build, .arg = spill};
 	const HjgCudaSource probe = {.load = load_probe, .prepare = prepare_probe, .arg = spill};
 	HjgCudaPasses *passes = &spill->passes;
 	HjgStatus	status;
 
 	passes->set = passes->build_set = 0;
-	passes->load_rows = part_of(spill->spec, SPILLED_PART);
+	passes->load_rows = part_of_spill(spill->spec, SPILLED_PART);
 	status = hjg_lab_flow_begin(&passes->flow, spill->spec->join.key_width, &build);
 	if (status == HJG_OK)
 		status = hjg_lab_flow_run(&passes->flow, NULL, NULL);
@@ -222,7 +222,7 @@ run_spill(HjgCudaSpilling *spill, HjgCudaHostResult *result)
 {
 	const HjgCudaSource spilled = {.load = load_spilled, .arg = spill};
 	HjgCudaSpill *spec = spill->spec;
-	HjgStatus	status = hjg_lab_passes_open(&spill->passes, spill->streams, &spec->join, spec->set_rows, collect_set, spill, result);
+	HjgStatus	status = hjg_lab_passes_open(&spill->passes, spill->streams, &spec->join, spec->set_rows, collect_spilled_set, spill, result);
 	HjgStatus	drained;
 	bool		more = true;
 

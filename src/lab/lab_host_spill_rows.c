@@ -83,7 +83,7 @@ hjg_lab_spill_keep(HjgCudaSpilling *spill, hjg_u64 at, hjg_u64 nstay)
 
 /* Estimate the build rows of a partition in the end, if later rows are like those counted. */
 static hjg_u64
-expected_rows(const HjgCudaSpilling *spill, int p)
+expected_part_rows(const HjgCudaSpilling *spill, int p)
 {
 	const double rows = (double) spill->seen[p] * (double) spill->spec->join.build.nrows / (double) spill->nseen;
 
@@ -99,7 +99,7 @@ choose_first(HjgCudaSpilling *spill)
 	HjgCudaSets sets;
 
 	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
-		rows[p] = expected_rows(spill, p);
+		rows[p] = expected_part_rows(spill, p);
 	hjg_lab_pack_sets(rows, hjg_lab_spill_parts(spill), capacity, &sets);
 	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 		spill->behind[p] = sets.set_of[p] != 0;
@@ -113,8 +113,8 @@ choose_victim(const HjgCudaSpilling *spill, hjg_u64 too_many)
 
 	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 	{
-		const hjg_u64 rows = expected_rows(spill, p);
-		const hjg_u64 best = victim < 0 ? 0 : expected_rows(spill, victim);
+		const hjg_u64 rows = expected_part_rows(spill, p);
+		const hjg_u64 best = victim < 0 ? 0 : expected_part_rows(spill, victim);
 
 		if (!spill->behind[p] && spill->seen[p] > 0 && (victim < 0 || (best < too_many ? rows > best : rows >= too_many && rows < best)))
 			victim = p;
@@ -170,7 +170,7 @@ hjg_lab_spill_make_room(HjgCudaSpilling *spill, const hjg_u64 *counts)
 	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 	{
 		nrows += spill->behind[p] ? 0 : counts[p];
-		expected += spill->behind[p] ? 0 : expected_rows(spill, p);
+		expected += spill->behind[p] ? 0 : expected_part_rows(spill, p);
 	}
 	if (nrows <= set_rows)
 		return HJG_OK;
@@ -182,7 +182,7 @@ hjg_lab_spill_make_room(HjgCudaSpilling *spill, const hjg_u64 *counts)
 		if (victim < 0)
 			break;
 		spill->behind[victim] = true;
-		expected -= expected_rows(spill, victim);
+		expected -= expected_part_rows(spill, victim);
 		spill->spec->nevicted++;
 	}
 	return evict_rows(spill);

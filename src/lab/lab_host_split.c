@@ -25,7 +25,7 @@ HJG_CUDA_KERNEL(hjg_k_post_counts, "cuda_split");
 static const hjg_u32 split_items[3] = {12, 12, 6};
 
 static size_t
-counts_bytes(int bits)
+split_counts_bytes(int bits)
 {
 	return sizeof(hjg_u32) << bits;
 }
@@ -33,7 +33,7 @@ counts_bytes(int bits)
 size_t
 hjg_lab_split_bytes(int key_width, int bits, hjg_u64 chunk_rows)
 {
-	return hjg_cuda_block_bytes(2 * counts_bytes(bits)) +
+	return hjg_cuda_block_bytes(2 * split_counts_bytes(bits)) +
 		HJG_CUDA_OUTS * (hjg_cuda_block_bytes(chunk_rows * (size_t) key_width) + hjg_cuda_block_bytes(chunk_rows * sizeof(hjg_u32)));
 }
 
@@ -46,7 +46,7 @@ hjg_lab_split_open(HjgCudaSplit *split, HjgCudaStreams *streams, int key_width, 
 	split->streams = streams;
 	split->key_width = key_width;
 	split->bits = bits;
-	status = hjg_cuda_alloc(&streams->work, 2 * counts_bytes(bits), &split->counts);
+	status = hjg_cuda_alloc(&streams->work, 2 * split_counts_bytes(bits), &split->counts);
 	for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK; i++)
 	{
 		status = hjg_lab_note_open(&streams->out[i], &split->left[i]);
@@ -78,7 +78,7 @@ make_arguments(const HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first
 {
 	return (HjgKSplit) {
 		.side = {.keys = side->keys, .rows = side->rows, .nrows = (hjg_u32) side->nrows}, .bits = (hjg_u32) split->bits,
-		.first_row = (hjg_u32) first_row, .counts = split->counts, .cursors = split->counts + counts_bytes(split->bits)
+		.first_row = (hjg_u32) first_row, .counts = split->counts, .cursors = split->counts + split_counts_bytes(split->bits)
 	};
 }
 
@@ -90,7 +90,7 @@ hjg_lab_split_count(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 *count
 	HjgKSplit	args = make_arguments(split, side, 0);
 	hjg_u32		nparts = 1u << split->bits;
 	hjg_u64		sum = 0;
-	HjgStatus	status = hjg_cuda_zero(stream, split->counts, counts_bytes(split->bits));
+	HjgStatus	status = hjg_cuda_zero(stream, split->counts, split_counts_bytes(split->bits));
 
 	if (status == HJG_OK)
 		status = hjg_cuda_launch_filling(stream, &count_digits[hjg_cuda_width_ix(split->key_width)], COUNT_THREADS, 0,
@@ -127,7 +127,7 @@ hjg_lab_split_rows(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_r
 			}
 	status = hjg_lab_follow_note(stream, split->left[split->turn]);
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(stream, args.cursors, counts_bytes(split->bits));
+		status = hjg_cuda_zero(stream, args.cursors, split_counts_bytes(split->bits));
 	if (status == HJG_OK)
 		status = hjg_cuda_launch_filling(stream, &split_rows[ix], SPLIT_THREADS,
 										 (unsigned) (tile_rows * ((hjg_u64) split->key_width + sizeof(hjg_u32))),

@@ -140,7 +140,7 @@ close_block(HjgStage *stage, Place *place, int part)
 }
 
 HJG_ALWAYS_INLINE void
-stream_bytes(void *dst, const void *src, int bytes)
+store_bytes(void *dst, const void *src, int bytes)
 {
 #if defined(__x86_64__)
 	for (int i = 0; i < bytes; i += 16)
@@ -158,8 +158,8 @@ flush_group(int width, HjgStage *stage, Place *place, const hjg_u8 *group, int p
 
 	if (place->block == NO_BLOCK && !open_block(stage, place))
 		return false;
-	stream_bytes(place->keys + (size_t) at * (size_t) width, group, GROUP * width);
-	stream_bytes(place->numbers + at, group + GROUP * width, GROUP * (int) sizeof(hjg_u32));
+	store_bytes(place->keys + (size_t) at * (size_t) width, group, GROUP * width);
+	store_bytes(place->numbers + at, group + GROUP * width, GROUP * (int) sizeof(hjg_u32));
 	if (place->filled == stage->block_rows)
 		close_block(stage, place, part);
 	return true;

@@ -15,7 +15,7 @@ typedef struct Rows
 } Rows;
 
 static HjgCudaShape
-shape_of(const HjgCudaHostJoin *join)
+shape_of_stream(const HjgCudaHostJoin *join)
 {
 	return (HjgCudaShape) {
 		.key_width = join->key_width, .mode = join->mode, .build_rows = join->build.nrows, .probe_rows = join->chunk_rows
@@ -25,7 +25,7 @@ shape_of(const HjgCudaHostJoin *join)
 size_t
 hjg_lab_stream_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join)
 {
-	const HjgCudaShape shape = shape_of(join);
+	const HjgCudaShape shape = shape_of_stream(join);
 
 	return hjg_cuda_block_bytes(join->build.nrows * (size_t) join->key_width) +
 		hjg_lab_host_build_bytes(device, &shape, join->strategy) +
@@ -54,7 +54,7 @@ load_rows(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk, 
 HjgStatus
 hjg_lab_stream_join(HjgCudaStreams *streams, const HjgCudaHostJoin *join, HjgCudaHostResult *result)
 {
-	const HjgCudaShape shape = shape_of(join);
+	const HjgCudaShape shape = shape_of_stream(join);
 	const HjgCudaStrategy *strategy = NULL;
 	HjgCudaSide build = {.nrows = join->build.nrows};
 	HjgCudaFlow flow = {0};

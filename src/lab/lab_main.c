@@ -14,7 +14,7 @@
 #define EXIT_USAGE 2
 
 static void
-print_usage(void)
+print_lab_usage(void)
 {
 	printf("hjoin_gpu_lab measures the join engines of the PostgreSQL extension hjoin_gpu, and joins of the literature beside them.\n\n"
 		   "  hjoin_gpu_lab [--threads=N] [--device-memory=MB] DEVICE [option...]\n\n"
@@ -42,7 +42,7 @@ print_usage(void)
 
 /* Read a number; false, with a message, when text has none. */
 static bool
-read_number(const char *text, int *value)
+read_option_number(const char *text, int *value)
 {
 	char	   *end;
 	const long	number = strtol(text, &end, 10);
@@ -81,15 +81,15 @@ main(int argc, char **argv)
 		switch (option)
 		{
 			case 'h':
-				print_usage();
+				print_lab_usage();
 				return 0;
 			case 'm':
-				good = read_number(optarg, &memory_mb);
+				good = read_option_number(optarg, &memory_mb);
 				break;
 			case 'p':
 				return hjg_cl_probe_main();
 			case 't':
-				good = read_number(optarg, &nthreads) && nthreads > 0;
+				good = read_option_number(optarg, &nthreads) && nthreads > 0;
 				break;
 			default:
 				good = false;
@@ -99,7 +99,7 @@ main(int argc, char **argv)
 	}
 	if (optind == argc)
 	{
-		print_usage();
+		print_lab_usage();
 		return EXIT_USAGE;
 	}
 	hjg_lab_strategies_open();

@@ -41,7 +41,7 @@
 #define COMPARE_VARLENA_NS 14
 
 static double
-table_bytes(double ngroups, int ncolumns)
+groups_bytes(double ngroups, int ncolumns)
 {
 	return ngroups * (GROUP_BYTES + 8.0 * ncolumns);
 }
@@ -55,7 +55,7 @@ hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int ncolumns, int
 double
 hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, int nkeys, int ncolumns)
 {
-	const double bytes = table_bytes(ngroups, ncolumns);
+	const double bytes = groups_bytes(ngroups, ncolumns);
 	/* a row of a larger table misses bucket, keys and totals, which are fetched ahead */
 	const double misses = bytes > CACHED_BYTES ? FETCHED_MISSES * costs->miss_ns * (1 - CACHED_BYTES / bytes) : 0;
 
@@ -73,7 +73,7 @@ hjg_model_exchange_ns(double ngroups)
 double
 hjg_model_group_spill_ns(double ngroups, int ncolumns, double memory_bytes)
 {
-	const double bytes = table_bytes(ngroups, ncolumns);
+	const double bytes = groups_bytes(ngroups, ncolumns);
 	const double partitions = fmin(fmax(memory_bytes / HJG_MODEL_GROUP_PARTITION_BYTES, 1 << HJG_MODEL_GROUP_LEAST_BITS),
 								   1 << HJG_MODEL_GROUP_MOST_BITS);
 

@@ -55,7 +55,7 @@ hjg_node_columns(Node *node, Bitmapset **columns)
 
 /* Is the type numeric, or a domain over it? */
 static bool
-is_numeric(const Expr *expr)
+is_numeric_expr(const Expr *expr)
 {
 	return getBaseType(exprType((const Node *) expr)) == NUMERICOID;
 }
@@ -83,7 +83,7 @@ add_constant(HjgArgument *argument, Expr *expr, PlanState *parent)
 	get_typlenbyval(exprType((Node *) expr), &len, &byval);
 	constant->term = add_term(argument, (HjgVectorTerm) {.kind = HJG_TERM_CONSTANT});
 	constant->expr = ExecInitExpr(expr, parent);
-	constant->width = is_numeric(expr) ? HJG_NUMERIC_WIDTH : byval ? len : 0;
+	constant->width = is_numeric_expr(expr) ? HJG_NUMERIC_WIDTH : byval ? len : 0;
 	argument->constants = lappend(argument->constants, constant);
 	return constant->term;
 }
@@ -106,7 +106,7 @@ add_expr(HjgArgument *argument, Expr *expr, const int *column_of, PlanState *par
 	if (args == NIL)
 		return IsA(expr, Var) ?
 			add_term(argument, (HjgVectorTerm) {
-				.kind = is_numeric(expr) ? HJG_TERM_NUMERIC_COLUMN : HJG_TERM_COLUMN,
+				.kind = is_numeric_expr(expr) ? HJG_TERM_NUMERIC_COLUMN : HJG_TERM_COLUMN,
 				.column = column_of[((Var *) expr)->varattno - 1]
 			}) :
 			add_constant(argument, expr, parent);
@@ -146,7 +146,7 @@ hjg_argument_reset(HjgArgument *argument)
 }
 
 static void
-make_space(HjgArgument *argument)
+make_argument_space(HjgArgument *argument)
 {
 	MemoryContext context = GetMemoryChunkContext(argument);
 
@@ -208,7 +208,7 @@ hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows, Ex
 	int			failed;
 
 	if (unlikely(argument->terms[0].space == NULL))
-		make_space(argument);
+		make_argument_space(argument);
 	if (!argument->evaluated)
 		evaluate_constants(argument, econtext);
 	if (!argument->fits)

@@ -18,38 +18,38 @@
 /* If the build side has this many times the expected rows, the planned choice of where to join is dropped. */
 #define MAX_MISESTIMATE 4
 
-static Node *create_state(CustomScan *cscan);
-static void begin_node(CustomScanState *node, EState *estate, int eflags);
+static Node *create_join(CustomScan *cscan);
+static void begin_join(CustomScanState *node, EState *estate, int eflags);
 static void shutdown_node(CustomScanState *node);
-static void end_node(CustomScanState *node);
-static void rescan_node(CustomScanState *node);
-static Size estimate_shared(CustomScanState *node, ParallelContext *pcxt);
-static void init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
-static void reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
-static void init_worker(CustomScanState *node, shm_toc *toc, void *coordinate);
-static void explain_node(CustomScanState *node, List *ancestors, ExplainState *es);
+static void end_join(CustomScanState *node);
+static void rescan_join(CustomScanState *node);
+static Size estimate_shared_join(CustomScanState *node, ParallelContext *pcxt);
+static void init_join_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
+static void reinit_join_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
+static void init_join_worker(CustomScanState *node, shm_toc *toc, void *coordinate);
+static void explain_join(CustomScanState *node, List *ancestors, ExplainState *es);
 
 const CustomScanMethods hjg_scan_methods = {
 	.CustomName = HJG_NODE_NAME,
-	.CreateCustomScanState = create_state,
+	.CreateCustomScanState = create_join,
 };
 
 const CustomExecMethods hjg_node_exec_methods = {
 	.CustomName = HJG_NODE_NAME,
-	.BeginCustomScan = begin_node,
+	.BeginCustomScan = begin_join,
 	.ExecCustomScan = hjg_drive_exec,
-	.EndCustomScan = end_node,
-	.ReScanCustomScan = rescan_node,
-	.EstimateDSMCustomScan = estimate_shared,
-	.InitializeDSMCustomScan = init_leader,
-	.ReInitializeDSMCustomScan = reinit_leader,
-	.InitializeWorkerCustomScan = init_worker,
+	.EndCustomScan = end_join,
+	.ReScanCustomScan = rescan_join,
+	.EstimateDSMCustomScan = estimate_shared_join,
+	.InitializeDSMCustomScan = init_join_leader,
+	.ReInitializeDSMCustomScan = reinit_join_leader,
+	.InitializeWorkerCustomScan = init_join_worker,
 	.ShutdownCustomScan = shutdown_node,
-	.ExplainCustomScan = explain_node,
+	.ExplainCustomScan = explain_join,
 };
 
 static Node *
-create_state(CustomScan *cscan)
+create_join(CustomScan *cscan)
 {
 	HjgJoinState *state = palloc0(sizeof(HjgJoinState));
 
@@ -82,7 +82,7 @@ oid_array(List *list)
 }
 
 static void
-check_plan(const CustomScan *cscan)
+check_join_plan(const CustomScan *cscan)
 {
 	const List *scalars;
 
@@ -195,7 +195,7 @@ init_operators(HjgJoinState *state)
 }
 
 static void
-begin_node(CustomScanState *node, EState *estate, int eflags)
+begin_join(CustomScanState *node, EState *estate, int eflags)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 	const CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
@@ -210,7 +210,7 @@ begin_node(CustomScanState *node, EState *estate, int eflags)
 	PlanState  *outer_plan;
 	PlanState  *inner_plan;
 
-	check_plan(cscan);
+	check_join_plan(cscan);
 	read_program(&state->program, cscan);
 	hash_clauses = list_nth(cscan->custom_exprs, HJG_EXPRS_HASH_CLAUSES);
 	join_qual = list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL);
@@ -298,7 +298,7 @@ count_execution(HjgJoinState *state)
  * whose filter they have passed.
  */
 static void
-rescan_node(CustomScanState *node)
+rescan_join(CustomScanState *node)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 	PlanState  *outer_plan = state->outer.plan;
@@ -347,7 +347,7 @@ shutdown_node(CustomScanState *node)
 }
 
 static void
-end_node(CustomScanState *node)
+end_join(CustomScanState *node)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 
@@ -361,13 +361,13 @@ end_node(CustomScanState *node)
 /* ---------- parallel queries ---------- */
 
 static Size
-estimate_shared(CustomScanState *node, ParallelContext *pcxt)
+estimate_shared_join(CustomScanState *node, ParallelContext *pcxt)
 {
 	return hjg_parallel_estimate(pcxt);
 }
 
 static void
-init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+init_join_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 
@@ -376,7 +376,7 @@ init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 }
 
 static void
-reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+reinit_join_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 
@@ -387,7 +387,7 @@ reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 }
 
 static void
-init_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
+init_join_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
 {
 	hjg_parallel_init_worker((HjgJoinState *) node, coordinate);
 }
@@ -395,7 +395,7 @@ init_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
 /* ---------- EXPLAIN ---------- */
 
 static void
-explain_node(CustomScanState *node, List *ancestors, ExplainState *es)
+explain_join(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 

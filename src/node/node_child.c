@@ -93,7 +93,7 @@ next_slots(HjgChild *child)
 }
 
 static int
-next_rows(HjgChild *child)
+next_child_rows(HjgChild *child)
 {
 	if (child->scan != NULL)
 		return hjg_scan_next_rows(child->scan);
@@ -115,7 +115,7 @@ hjg_child_next(HjgChild *child, int most)
 
 	if (child->next == child->nrows)
 	{
-		child->nrows = next_rows(child);
+		child->nrows = next_child_rows(child);
 		child->next = 0;
 	}
 	/* a join without columns, where there is nothing to cut, returns rows in much larger numbers */

@@ -272,7 +272,7 @@ gather_from_copies(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, int 
 }
 
 static void
-gather_nulls(HjgEmit *emit, HjgSideId s, int n)
+emit_nulls(HjgEmit *emit, HjgSideId s, int n)
 {
 	for (int c = 0; c < emit->sides[s]->payload.n; c++)
 	{
@@ -304,7 +304,7 @@ gather_side(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, const uint3
 	else if (from->vectors != NULL)
 		gather_from_vectors(emit, s, from, rows, n);
 	else
-		gather_nulls(emit, s, n);
+		emit_nulls(emit, s, n);
 }
 
 void

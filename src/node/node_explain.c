@@ -274,7 +274,7 @@ show_predicted(List *prediction, const char *group, HjgPlanPrediction from, HjgP
 }
 
 static int
-whole_us(uint64 ns)
+report_us(uint64 ns)
 {
 	return (int) Min(ns / 1000, PG_INT32_MAX);
 }
@@ -292,8 +292,8 @@ show_prediction(const HjgReport *report, List *prediction, ExplainState *es)
 	{
 		prediction = list_copy(prediction);
 		lfirst_int(list_nth_cell(prediction, HJG_PREDICTION_GPU_TRANSFER)) = 0;
-		lfirst_int(list_nth_cell(prediction, HJG_PREDICTION_GPU_BUILD)) = whole_us(report->job.predicted_build_ns);
-		lfirst_int(list_nth_cell(prediction, HJG_PREDICTION_GPU_PROBE)) = whole_us(report->job.predicted_probe_ns);
+		lfirst_int(list_nth_cell(prediction, HJG_PREDICTION_GPU_BUILD)) = report_us(report->job.predicted_build_ns);
+		lfirst_int(list_nth_cell(prediction, HJG_PREDICTION_GPU_PROBE)) = report_us(report->job.predicted_probe_ns);
 	}
 	if (by_device || list_nth_int(prediction, HJG_PREDICTION_GPU_TRANSFER) > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 		show_predicted(prediction, "Predicted Device Phases", HJG_PREDICTION_GPU_TRANSFER, HJG_PREDICTION_GPU_PROBE, es);

@@ -85,7 +85,7 @@ write_large(HjgGroupFile *file)
 
 /* Make an empty block, zeroed, because its unused bytes are written, too. */
 static BlockHeader *
-make_block(HjgGroupFile *file, size_t bytes)
+make_file_block(HjgGroupFile *file, size_t bytes)
 {
 	BlockHeader *block = MemoryContextAllocExtended(file->context, bytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
@@ -103,11 +103,11 @@ hjg_group_file_add(HjgGroupFile *file, int partition, size_t nbytes)
 	write_large(file);
 	if (sizeof(BlockHeader) + nbytes > HJG_GROUP_BLOCK_BYTES)
 	{
-		file->large = block = make_block(file, block_bytes(sizeof(BlockHeader) + nbytes));
+		file->large = block = make_file_block(file, block_bytes(sizeof(BlockHeader) + nbytes));
 		file->large_partition = partition;
 	}
 	else if (block == NULL)
-		*place = block = make_block(file, HJG_GROUP_BLOCK_BYTES);
+		*place = block = make_file_block(file, HJG_GROUP_BLOCK_BYTES);
 	else if (block->nbytes + nbytes > HJG_GROUP_BLOCK_BYTES)
 		write_block(file, partition, block);
 	record = (char *) block + block->nbytes;
@@ -165,7 +165,7 @@ hjg_group_file_free(HjgGroupFile *file)
 /* ---------- reading ---------- */
 
 static void
-read_bytes(BufFile *file, char *to, size_t bytes)
+read_file_bytes(BufFile *file, char *to, size_t bytes)
 {
 	const size_t got = BufFileRead(file, to, bytes);
 
@@ -176,7 +176,7 @@ read_bytes(BufFile *file, char *to, size_t bytes)
 }
 
 static void
-make_space(HjgGroupBlock *block, size_t bytes)
+make_block_space(HjgGroupBlock *block, size_t bytes)
 {
 	if (block->space >= bytes)
 		return;
@@ -190,12 +190,12 @@ hjg_group_file_read(BufFile *file, int64 *at, HjgGroupBlock *block)
 	const BlockHeader *header;
 	size_t		bytes;
 
-	make_space(block, HJG_GROUP_BLOCK_BYTES);
+	make_block_space(block, HJG_GROUP_BLOCK_BYTES);
 	if (BufFileSeekBlock(file, *at - 1) != 0)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not seek in grouping temporary file")));
-	read_bytes(file, block->data, HJG_GROUP_BLOCK_BYTES);
+	read_file_bytes(file, block->data, HJG_GROUP_BLOCK_BYTES);
 	header = (const BlockHeader *) block->data;
 	bytes = header->nbytes;
 	if (bytes < sizeof(BlockHeader) || bytes > MaxAllocHugeSize || header->before < 0 || header->before >= *at)
@@ -205,8 +205,8 @@ hjg_group_file_read(BufFile *file, int64 *at, HjgGroupBlock *block)
 	*at = header->before;
 	if (bytes > HJG_GROUP_BLOCK_BYTES)
 	{
-		make_space(block, block_bytes(bytes));
-		read_bytes(file, block->data + HJG_GROUP_BLOCK_BYTES, block_bytes(bytes) - HJG_GROUP_BLOCK_BYTES);
+		make_block_space(block, block_bytes(bytes));
+		read_file_bytes(file, block->data + HJG_GROUP_BLOCK_BYTES, block_bytes(bytes) - HJG_GROUP_BLOCK_BYTES);
 	}
 	block->next = block->data + sizeof(BlockHeader);
 	block->end = block->data + bytes;

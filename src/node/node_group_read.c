@@ -97,7 +97,7 @@ compute_columns(HjgAggregateState *state, int n, int nrows)
 
 /* Add the next rows to their groups; false at the end. */
 static bool
-add_rows(HjgAggregateState *state)
+aggregate_rows(HjgAggregateState *state)
 {
 	uint32		numbers[HJG_VECTOR_ROWS];
 	const int	nrows = hjg_child_next(&state->child, state->groups == NULL && state->ncomputed == 0 ? PG_INT32_MAX : HJG_VECTOR_ROWS);
@@ -246,7 +246,7 @@ read_to_end(HjgAggregateState *state)
 
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(state->css.ss.ps.ps_ExprContext);
-		more = state->child_done ? merge_groups(state) : add_rows(state);
+		more = state->child_done ? merge_groups(state) : aggregate_rows(state);
 		if (state->groups == NULL)
 			continue;
 		bytes = hjg_groups_bytes(state->groups, false) + hjg_aggregation_bytes(state->aggregation, false);

@@ -121,7 +121,7 @@ hjg_group_share_bytes(const ParallelContext *pcxt, double ngroups)
 }
 
 static void
-init_execution(Shared *shared)
+init_share(Shared *shared)
 {
 	BarrierInit(&shared->barrier, 0);
 	pg_atomic_init_u32(&shared->nholders, 0);
@@ -157,7 +157,7 @@ hjg_group_share_create(MemoryContext context, ParallelContext *pcxt, void *place
 	shared->bits = partition_bits(shared->nmembers, ngroups);
 	shared->segment = dsm_segment_handle(pcxt->seg);
 	SharedFileSetInit(&shared->files, pcxt->seg);
-	init_execution(shared);
+	init_share(shared);
 	return make_share(context, shared, 0);
 }
 
@@ -198,7 +198,7 @@ hjg_group_share_reinit(HjgGroupShare *share)
 {
 	close_files(share);
 	SharedFileSetDeleteAll(&share->shared->files);
-	init_execution(share->shared);
+	init_share(share->shared);
 }
 
 /* ---------- phases ---------- */

@@ -32,39 +32,39 @@
 #include "node/hjg_execution.h"
 #include "planner/hjg_planner.h"
 
-static Node *create_state(CustomScan *cscan);
-static void begin_node(CustomScanState *node, EState *estate, int eflags);
-static TupleTableSlot *exec_node(CustomScanState *node);
-static void end_node(CustomScanState *node);
-static void rescan_node(CustomScanState *node);
+static Node *create_grouping(CustomScan *cscan);
+static void begin_grouping(CustomScanState *node, EState *estate, int eflags);
+static TupleTableSlot *exec_grouping(CustomScanState *node);
+static void end_grouping(CustomScanState *node);
+static void rescan_grouping(CustomScanState *node);
 static void shut_down(CustomScanState *node);
-static Size estimate_shared(CustomScanState *node, ParallelContext *pcxt);
-static void init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
-static void reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
-static void init_worker(CustomScanState *node, shm_toc *toc, void *coordinate);
-static void explain_node(CustomScanState *node, List *ancestors, ExplainState *es);
+static Size estimate_shared_grouping(CustomScanState *node, ParallelContext *pcxt);
+static void init_grouping_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
+static void reinit_grouping_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
+static void init_grouping_worker(CustomScanState *node, shm_toc *toc, void *coordinate);
+static void explain_grouping(CustomScanState *node, List *ancestors, ExplainState *es);
 
 const CustomScanMethods hjg_aggregate_methods = {
 	.CustomName = HJG_AGGREGATE_NAME,
-	.CreateCustomScanState = create_state,
+	.CreateCustomScanState = create_grouping,
 };
 
 const CustomExecMethods hjg_grouping_exec_methods = {
 	.CustomName = HJG_AGGREGATE_NAME,
-	.BeginCustomScan = begin_node,
-	.ExecCustomScan = exec_node,
-	.EndCustomScan = end_node,
-	.ReScanCustomScan = rescan_node,
-	.EstimateDSMCustomScan = estimate_shared,
-	.InitializeDSMCustomScan = init_leader,
-	.ReInitializeDSMCustomScan = reinit_leader,
-	.InitializeWorkerCustomScan = init_worker,
+	.BeginCustomScan = begin_grouping,
+	.ExecCustomScan = exec_grouping,
+	.EndCustomScan = end_grouping,
+	.ReScanCustomScan = rescan_grouping,
+	.EstimateDSMCustomScan = estimate_shared_grouping,
+	.InitializeDSMCustomScan = init_grouping_leader,
+	.ReInitializeDSMCustomScan = reinit_grouping_leader,
+	.InitializeWorkerCustomScan = init_grouping_worker,
 	.ShutdownCustomScan = shut_down,
-	.ExplainCustomScan = explain_node,
+	.ExplainCustomScan = explain_grouping,
 };
 
 static Node *
-create_state(CustomScan *cscan)
+create_grouping(CustomScan *cscan)
 {
 	HjgAggregateState *state = palloc0(sizeof(HjgAggregateState));
 
@@ -76,7 +76,7 @@ create_state(CustomScan *cscan)
 /* ---------- set-up ---------- */
 
 static void
-check_plan(const CustomScan *cscan)
+check_grouping_plan(const CustomScan *cscan)
 {
 	if (list_length(cscan->custom_private) != HJG_AGGREGATE_PRIVATE_Count ||
 		list_length(list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS)) != HJG_AGGREGATE_SCALAR_Count ||
@@ -103,7 +103,7 @@ add_computed(HjgAggregateState *state, Expr *expr)
 
 /* Find the columns that groups keep: those that the projection and the filter read. */
 static void
-init_kept(HjgAggregateState *state, const CustomScan *cscan)
+init_kept_columns(HjgAggregateState *state, const CustomScan *cscan)
 {
 	Bitmapset  *read = NULL;
 	int			c = -1;
@@ -153,7 +153,7 @@ init_groups(HjgAggregateState *state, const CustomScan *cscan)
 			columns[c] = (HjgColumn) {TupleDescAttr(desc, c)->attlen, TupleDescAttr(desc, c)->attbyval, 0};
 	}
 	state->nkey_exprs = state->ncomputed;
-	init_kept(state, cscan);
+	init_kept_columns(state, cscan);
 	state->groups = hjg_groups_create(state->css.ss.ps.state->es_query_cxt, list_length(exprs), keys, columns, state->nkept, state->kept);
 }
 
@@ -198,7 +198,7 @@ init_aggregates(HjgAggregateState *state, const CustomScan *cscan)
 }
 
 static void
-begin_node(CustomScanState *node, EState *estate, int eflags)
+begin_grouping(CustomScanState *node, EState *estate, int eflags)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 	const CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
@@ -207,7 +207,7 @@ begin_node(CustomScanState *node, EState *estate, int eflags)
 	int			ncolumns;
 	int			most_computed;
 
-	check_plan(cscan);
+	check_grouping_plan(cscan);
 	state->partial = list_nth_int(list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS), HJG_AGGREGATE_SCALAR_PARTIAL) != 0;
 	child = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
 	node->custom_ps = list_make1(child);
@@ -274,7 +274,7 @@ group_row(HjgAggregateState *state, uint32 group)
 }
 
 static TupleTableSlot *
-exec_node(CustomScanState *node)
+exec_grouping(CustomScanState *node)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 	const ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
@@ -299,7 +299,7 @@ exec_node(CustomScanState *node)
 /* ---------- life cycle ---------- */
 
 static void
-rescan_node(CustomScanState *node)
+rescan_grouping(CustomScanState *node)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 
@@ -332,7 +332,7 @@ shut_down(CustomScanState *node)
 }
 
 static void
-end_node(CustomScanState *node)
+end_grouping(CustomScanState *node)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 
@@ -352,14 +352,14 @@ expected_groups(const HjgAggregateState *state)
 }
 
 static Size
-estimate_shared(CustomScanState *node, ParallelContext *pcxt)
+estimate_shared_grouping(CustomScanState *node, ParallelContext *pcxt)
 {
 	return hjg_group_share_bytes(pcxt, expected_groups((HjgAggregateState *) node));
 }
 
 /* Called again for the same node when its Gather was shut down before a rescan. */
 static void
-init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+init_grouping_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 
@@ -370,7 +370,7 @@ init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 }
 
 static void
-reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+reinit_grouping_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 
@@ -382,7 +382,7 @@ reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 }
 
 static void
-init_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
+init_grouping_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 
@@ -390,7 +390,7 @@ init_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
 }
 
 static void
-explain_node(CustomScanState *node, List *ancestors, ExplainState *es)
+explain_grouping(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	hjg_grouping_explain((HjgAggregateState *) node, ancestors, es);
 }

@@ -242,7 +242,7 @@ rows_at_once(const HjgGroups *groups, const HjgVector *vectors, int nrows)
 }
 
 static void
-load_ordinals(Key *key, const HjgVector *vector, int nrows)
+load_key_ordinals(Key *key, const HjgVector *vector, int nrows)
 {
 	hjg_vector_ordinals(key->ordinal, vector, nrows, key->rows.ordinals);
 	if (vector->has_nulls)
@@ -251,7 +251,7 @@ load_ordinals(Key *key, const HjgVector *vector, int nrows)
 }
 
 static void
-load_bytes(Key *key, const HjgVector *vector, int nrows)
+load_key_bytes(Key *key, const HjgVector *vector, int nrows)
 {
 	for (int i = 0; i < nrows; i++)
 	{
@@ -275,7 +275,7 @@ load_bytes(Key *key, const HjgVector *vector, int nrows)
 }
 
 static void
-load_datums(Key *key, const HjgVector *vector, int nrows)
+load_key_datums(Key *key, const HjgVector *vector, int nrows)
 {
 	for (int i = 0; i < nrows; i++)
 		key->rows.datums[i] = hjg_vector_isnull(vector, i) ? (Datum) 0 : hjg_vector_datum(vector, i);
@@ -300,7 +300,7 @@ add_hashes(Key *key, uint64 *hashes, int nrows)
 }
 
 static void
-load_keys(HjgGroups *groups, const HjgVector *vectors, int nrows)
+load_key_columns(HjgGroups *groups, const HjgVector *vectors, int nrows)
 {
 	memset(groups->row_hashes, 0, nrows * sizeof(uint64));
 	for (int k = 0; k < groups->nkeys; k++)
@@ -313,11 +313,11 @@ load_keys(HjgGroups *groups, const HjgVector *vectors, int nrows)
 		else
 			memset(key->rows.isnull, false, nrows * sizeof(bool));
 		if (key->form == KEY_ORDINAL)
-			load_ordinals(key, vector, nrows);
+			load_key_ordinals(key, vector, nrows);
 		else if (key->form == KEY_BYTES)
-			load_bytes(key, vector, nrows);
+			load_key_bytes(key, vector, nrows);
 		else
-			load_datums(key, vector, nrows);
+			load_key_datums(key, vector, nrows);
 		add_hashes(key, groups->row_hashes, nrows);
 	}
 }
@@ -491,7 +491,7 @@ hjg_groups_find(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *
 	if (groups->hashes == NULL)
 		make_table(groups);
 	nrows = rows_at_once(groups, vectors, nrows);
-	load_keys(groups, vectors, nrows);
+	load_key_columns(groups, vectors, nrows);
 	/* each row may begin a group */
 	while (groups->ngroups + nrows > groups->max_groups)
 		grow_groups(groups);

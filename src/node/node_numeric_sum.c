@@ -149,7 +149,7 @@ hjg_numeric_sum_write_state(const HjgNumericSum *total, AggState *caller, String
 
 /* Copy a value of variable length, which need not be aligned. */
 static struct varlena *
-copy_value(const char *from)
+copy_numeric(const char *from)
 {
 	uint32		nbytes;
 
@@ -161,7 +161,7 @@ copy_value(const char *from)
 const char *
 hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *caller, const char *from)
 {
-	struct varlena *bytes = copy_value(from);
+	struct varlena *bytes = copy_numeric(from);
 	const Datum state = call_core(caller, numeric_avg_deserialize, PointerGetDatum(bytes), false, (Datum) 0);
 
 	total->state = call_core(caller, numeric_avg_combine, total->state, !total->has_state, state);
@@ -223,7 +223,7 @@ hjg_numeric_extreme_merge(HjgNumericExtreme *to, const HjgNumericExtreme *from, 
 
 	if (from->value == 0)
 		return written;
-	value = copy_value(written);
+	value = copy_numeric(written);
 	hjg_numeric_extreme_add_datum(to, greatest, caller, PointerGetDatum(value));
 	written += VARSIZE(value);
 	pfree(value);

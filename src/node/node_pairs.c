@@ -33,7 +33,7 @@ struct HjgPairFilter
 
 /* Find the column of the scan tuple that an expression is, if it is passed by value with this width; else -1. */
 static int
-find_column(Node *expr, TupleDesc scan_desc, int width)
+find_pair_column(Node *expr, TupleDesc scan_desc, int width)
 {
 	const Var  *var = (const Var *) hjg_scan_strip_relabel(expr);
 	Form_pg_attribute att;
@@ -54,8 +54,8 @@ make_term(Node *qual, TupleDesc scan_desc, PairTerm *term)
 	term->op = hjg_vector_simple_operator(get_opcode(expr->opno));
 	if (term->op == NULL)
 		return false;
-	term->left = find_column(linitial(expr->args), scan_desc, term->op->left_width);
-	term->right = find_column(lsecond(expr->args), scan_desc, term->op->right_width);
+	term->left = find_pair_column(linitial(expr->args), scan_desc, term->op->left_width);
+	term->right = find_pair_column(lsecond(expr->args), scan_desc, term->op->right_width);
 	return term->left >= 0 && term->right >= 0;
 }
 

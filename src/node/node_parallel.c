@@ -138,7 +138,7 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 }
 
 static bool
-claim_unmatched(HjgBuildShare *share, uint64 nrows, uint32 *first, uint32 *end)
+claim_shared_unmatched(HjgBuildShare *share, uint64 nrows, uint32 *first, uint32 *end)
 {
 	HjgParallelShared *shared = hjg_parallel_of(share)->shared;
 	const uint64 from = (uint64) pg_atomic_fetch_add_u32(&shared->next_unmatched, 1) * HJG_UNMATCHED_RANGE_ROWS;
@@ -155,7 +155,7 @@ static const HjgBuildShare share_methods = {
 	.next_range = hjg_share_next_range,
 	.is_full = hjg_share_is_full,
 	.make_table = hjg_share_table,
-	.claim_unmatched = claim_unmatched,
+	.claim_unmatched = claim_shared_unmatched,
 	.route = hjg_share_route,
 	.spilled = hjg_share_spilled,
 	.routed = hjg_share_routed,

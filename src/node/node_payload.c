@@ -15,7 +15,7 @@
 #include "node/hjg_run_private.h"
 
 static uint32
-bytes_of(const HjgSide *side)
+payload_bytes_of(const HjgSide *side)
 {
 	int			bytes = hjg_rows_store_plain_bytes(side->payload.n, side->payload.columns);
 
@@ -27,8 +27,8 @@ hjg_payload_possible(const HjgSide *outer, const HjgSide *inner)
 {
 	HjgPayloadBytes	payload = {{0}};
 
-	payload.bytes[HJG_SIDE_BUILD] = bytes_of(inner);
-	payload.bytes[HJG_SIDE_PROBE] = bytes_of(outer);
+	payload.bytes[HJG_SIDE_BUILD] = payload_bytes_of(inner);
+	payload.bytes[HJG_SIDE_PROBE] = payload_bytes_of(outer);
 	return payload;
 }
 

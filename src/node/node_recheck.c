@@ -60,7 +60,7 @@ is_integer_of(const HjgSide *side, int c, int width)
 }
 
 static bool
-make_term(const HjgSide *outer, const HjgSide *inner, const OpExpr *clause, RecheckTerm *term)
+make_recheck_term(const HjgSide *outer, const HjgSide *inner, const OpExpr *clause, RecheckTerm *term)
 {
 	Oid			function = get_opcode(clause->opno);
 
@@ -85,7 +85,7 @@ hjg_recheck_create(const HjgSide *outer, const HjgSide *inner, List *hash_clause
 	recheck->nterms = 0;
 	foreach(lc, hash_clauses)
 	{
-		if (!make_term(outer, inner, lfirst_node(OpExpr, lc), &recheck->terms[recheck->nterms++]))
+		if (!make_recheck_term(outer, inner, lfirst_node(OpExpr, lc), &recheck->terms[recheck->nterms++]))
 		{
 			pfree(recheck);
 			return NULL;
@@ -136,7 +136,7 @@ same_bytes(Datum left, Datum right)
 
 /* Compare values byte by byte; all are prefetched before the first is read. */
 static void
-compare_bytes(HjgRecheck *recheck, const Datum *left, const Datum *right, int nrows, bool *pass)
+recheck_bytes(HjgRecheck *recheck, const Datum *left, const Datum *right, int nrows, bool *pass)
 {
 	MemoryContext old = MemoryContextSwitchTo(recheck->scratch);
 
@@ -158,7 +158,7 @@ compare_bytes(HjgRecheck *recheck, const Datum *left, const Datum *right, int nr
 }
 
 static void
-compare_ordinals(const HjgSimpleOperator *op, const Datum *left, const Datum *right, int nrows, bool *pass)
+recheck_ordinals(const HjgSimpleOperator *op, const Datum *left, const Datum *right, int nrows, bool *pass)
 {
 	int64		left_ordinals[HJG_VECTOR_ROWS];
 	int64		right_ordinals[HJG_VECTOR_ROWS];
@@ -185,8 +185,8 @@ hjg_recheck_pairs(const HjgProbe *probe, const HjgProbeBatch *batch, int npairs)
 		gather_probe(probe->side, batch, term->outer, pairs->probe, npairs, left);
 		hjg_rows_store_gather_column(probe->build->rows, term->inner, pairs->build, npairs, right);
 		if (term->op == NULL)
-			compare_bytes(recheck, left, right, npairs, pass);
+			recheck_bytes(recheck, left, right, npairs, pass);
 		else
-			compare_ordinals(term->op, left, right, npairs, pass);
+			recheck_ordinals(term->op, left, right, npairs, pass);
 	}
 }

@@ -38,7 +38,7 @@ alloc_part(void *arg, HjgTablePart part, size_t bytes)
 
 /* Build the table of the complete build side, which is the same in all participants. */
 static void
-build_table(HjgRun *run)
+build_shared_table(HjgRun *run)
 {
 	HjgSegment *segments = hjg_keys_segments(&run->build);
 
@@ -66,7 +66,7 @@ hjg_share_table(HjgRun *run)
 
 	if (pg_atomic_compare_exchange_u32(&shared->table.state, &none, HJG_TABLE_BUILDING))
 	{
-		build_table(run);
+		build_shared_table(run);
 		pg_write_barrier();
 		pg_atomic_write_u32(&shared->table.state, HJG_TABLE_BUILT);
 		ConditionVariableBroadcast(&shared->table.built);

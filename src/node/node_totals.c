@@ -62,7 +62,7 @@ sum_narrow(const int64 *values, int nrows)
 
 /* Sum values whose sum may need more than 64 bits, the upper and lower halves apart, which do not overflow. */
 static int128
-sum_wide(const int64 *values, int nrows)
+add_up_wide(const int64 *values, int nrows)
 {
 	int64		high = 0;
 	int64		low = 0;
@@ -113,7 +113,7 @@ add_numerics_to_one(const HjgAggregation *aggregation, const HjgTotalsArgument *
 	int64		greatest = PG_INT64_MIN;
 
 	if (argument->sum_wanted)
-		hjg_numeric_sum_add(&totals->numeric_sum, aggregation->caller, sum_wide(numbers->values, nrows), numbers->scale, nrows - nnulls);
+		hjg_numeric_sum_add(&totals->numeric_sum, aggregation->caller, add_up_wide(numbers->values, nrows), numbers->scale, nrows - nnulls);
 	if (!argument->extremes_wanted)
 		return;
 	find_extremes(numbers, nrows, &least, &greatest);
@@ -136,7 +136,7 @@ add_to_one(const HjgAggregation *aggregation, const HjgTotalsArgument *argument,
 		return;
 	}
 	if (argument->sum_wanted)
-		totals->sum += argument->wide ? sum_wide(numbers->values, nrows) : sum_narrow(numbers->values, nrows);
+		totals->sum += argument->wide ? add_up_wide(numbers->values, nrows) : sum_narrow(numbers->values, nrows);
 	if (argument->extremes_wanted)
 		find_extremes(numbers, nrows, &totals->least, &totals->greatest);
 }

@@ -105,7 +105,7 @@ set_verify(HjgJoinState *state, bool wanted)
 
 /* Core's join is run by an executor of its own, which has no plans of subqueries. */
 static bool
-has_subquery(const HjgJoinState *state)
+has_subplan(const HjgJoinState *state)
 {
 	return contain_subplans(list_nth(castNode(CustomScan, state->css.ss.ps.plan)->custom_exprs, HJG_EXPRS_JOIN_QUAL));
 }
@@ -113,7 +113,7 @@ has_subquery(const HjgJoinState *state)
 void
 hjg_verify_begin(HjgJoinState *state)
 {
-	set_verify(state, hjg_verify_share > 0 && pg_prng_double(&pg_global_prng_state) < hjg_verify_share && !has_subquery(state));
+	set_verify(state, hjg_verify_share > 0 && pg_prng_double(&pg_global_prng_state) < hjg_verify_share && !has_subplan(state));
 }
 
 void

@@ -164,7 +164,7 @@ commute_operators(const List *operators)
  * versions, in the other order.
  */
 static HashJoin *
-make_join(const HjgJoinState *state, const HjgVerify *verify)
+make_core_join(const HjgJoinState *state, const HjgVerify *verify)
 {
 	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
 	const TupleDesc scan_desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
@@ -272,7 +272,7 @@ hjg_verify_by_core(const HjgJoinState *state, HjgVerify *verify)
 	EState	   *estate = make_estate(state->css.ss.ps.state);
 	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
 	HjgTally	tally = {0};
-	PlanState  *join = ExecInitNode(&make_join(state, verify)->join.plan, estate, 0);
+	PlanState  *join = ExecInitNode(&make_core_join(state, verify)->join.plan, estate, 0);
 	KeptScan   *outer = (KeptScan *) outerPlanState(join);
 	KeptScan   *inner = (KeptScan *) outerPlanState(innerPlanState(join));
 	TupleTableSlot *slot;

@@ -164,7 +164,7 @@ has_input(HjgAggregateInput input)
  * NULL.
  */
 static Path *
-find_rows(const HjgGrouping *grouping, Path *path, HjgAggregateInput others)
+describe_grouped_rows(const HjgGrouping *grouping, Path *path, HjgAggregateInput others)
 {
 	ListCell   *lc;
 
@@ -318,7 +318,7 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 			inputs[partial].join = find_join(root, input_rel, partial);
 		else if (readable)
 			inputs[partial].scan = find_scan(paths);
-		rows[partial].rows = find_rows(&grouping, partial && paths == NIL ? NULL : partial ? linitial(paths) : input_rel->cheapest_total_path,
+		rows[partial].rows = describe_grouped_rows(&grouping, partial && paths == NIL ? NULL : partial ? linitial(paths) : input_rel->cheapest_total_path,
 									   inputs[partial]);
 	}
 	if (!has_input(inputs[0]) && !has_input(inputs[1]) && !has_input(rows[0]) && !has_input(rows[1]))

@@ -171,7 +171,7 @@ append_aggregates(CustomScan *cscan, const AggregatePath *path)
 }
 
 static Plan *
-make_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses, List *custom_plans)
+make_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses, List *custom_plans)
 {
 	CustomScan *cscan = makeNode(CustomScan);
 	const AggregatePath *path = (const AggregatePath *) best_path;
@@ -192,7 +192,7 @@ make_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 
 const CustomPathMethods hjg_planner_grouping_methods = {
 	.CustomName = HJG_AGGREGATE_NAME,
-	.PlanCustomPath = make_plan,
+	.PlanCustomPath = make_aggregate_plan,
 };
 
 /* ---------- paths ---------- */

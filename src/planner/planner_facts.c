@@ -227,7 +227,7 @@ integer_of(Datum value, Oid type)
  * its children.
  */
 static double
-find_places(const PlannerInfo *root, const RelOptInfo *rel, AttrNumber attno)
+estimate_places(const PlannerInfo *root, const RelOptInfo *rel, AttrNumber attno)
 {
 	const RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
 	double		nplaces = 0;
@@ -260,7 +260,7 @@ hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno
 			return facts->columns[i].nplaces;
 	found = &facts->columns[Min(facts->ncolumns, HJG_KNOWN_COLUMNS - 1)];
 	facts->ncolumns = Min(facts->ncolumns + 1, HJG_KNOWN_COLUMNS);
-	*found = (HjgColumnFacts) {.relid = rel->relid, .attno = attno, .nplaces = find_places(facts->root, rel, attno)};
+	*found = (HjgColumnFacts) {.relid = rel->relid, .attno = attno, .nplaces = estimate_places(facts->root, rel, attno)};
 	return found->nplaces;
 }
 

@@ -30,7 +30,7 @@
 #define MOST_STEPS 500
 
 static bool
-is_numeric(const Node *expr)
+returns_numeric(const Node *expr)
 {
 	return getBaseType(exprType(expr)) == NUMERICOID;
 }
@@ -58,7 +58,7 @@ is_computable(Node *expr, HjgAggregateWork *work)
 			return ((Param *) expr)->paramkind == PARAM_EXTERN || ((Param *) expr)->paramkind == PARAM_EXEC;
 		case T_RelabelType:
 			/* only core trusts a cast that declares other values to be numerics without a function */
-			return is_numeric(expr) == is_numeric((Node *) ((RelabelType *) expr)->arg) &&
+			return returns_numeric(expr) == returns_numeric((Node *) ((RelabelType *) expr)->arg) &&
 				is_computable((Node *) ((RelabelType *) expr)->arg, work);
 		case T_OpExpr:
 			args = ((OpExpr *) expr)->args;
@@ -81,7 +81,7 @@ is_computable(Node *expr, HjgAggregateWork *work)
 
 /* Can core compute the expression within the node, in any order of the rows? */
 static bool
-is_plain(Node *expr)
+is_plain_expr(Node *expr)
 {
 	return !contain_volatile_functions(expr) && !contain_subplans(expr) && !contain_agg_clause(expr) &&
 		!contain_windowfuncs(expr) && !expression_returns_set(expr);
@@ -139,7 +139,7 @@ find_argument(const Aggref *aggref)
  * the grouping below.
  */
 static const char *
-add_aggregate(PlannerInfo *root, Aggref *aggref, HjgGrouping *grouping)
+add_aggref(PlannerInfo *root, Aggref *aggref, HjgGrouping *grouping)
 {
 	Expr	   *argument = find_argument(aggref);
 	HjgAggregateKind kind;
@@ -154,7 +154,7 @@ add_aggregate(PlannerInfo *root, Aggref *aggref, HjgGrouping *grouping)
 	grouping->work.nsteps++;
 	if (argument != NULL && aggref->aggdistinct == NIL)
 		(void) hjg_planner_is_by_core(root, (Node *) argument, &grouping->work);
-	return argument == NULL || is_plain((Node *) argument) ? NULL : "an aggregate's argument is volatile or has a subquery";
+	return argument == NULL || is_plain_expr((Node *) argument) ? NULL : "an aggregate's argument is volatile or has a subquery";
 }
 
 const char *
@@ -164,7 +164,7 @@ hjg_planner_add_key(PlannerInfo *root, const SortGroupClause *clause, Expr *expr
 
 	if (!clause->hashable || exprType((Node *) expr) == RECORDOID)
 		return "a key cannot be hashed";
-	if (!is_plain((Node *) expr))
+	if (!is_plain_expr((Node *) expr))
 		return "a key is volatile or has a subquery";
 	if (!hjg_rows_key_supported(clause->eqop, exprCollation((Node *) expr), &why))
 		return why;
@@ -220,7 +220,7 @@ hjg_planner_find_grouping(PlannerInfo *root, List *results, const Index *sortgro
 	foreach(lc, grouping->partial->exprs)
 	{
 		if (IsA(lfirst(lc), Aggref))
-			grouping->why = add_aggregate(root, lfirst(lc), grouping);
+			grouping->why = add_aggref(root, lfirst(lc), grouping);
 		else if (IsA(lfirst(lc), GroupingFunc))
 			grouping->why = "GROUPING() is core's";
 		if (grouping->why != NULL)

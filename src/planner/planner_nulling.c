@@ -29,7 +29,7 @@ is_same_column(const Node *a, const Node *b)
 
 /* Find the first of these columns that is the same as node; NULL: none. */
 static const Node *
-find_column(const List *columns, const Node *node)
+find_scan_column(const List *columns, const Node *node)
 {
 	ListCell   *lc;
 
@@ -46,7 +46,7 @@ adopt_nulling(Node *node, List *columns)
 
 	if (node == NULL)
 		return NULL;
-	column = IsA(node, Var) || IsA(node, PlaceHolderVar) ? find_column(columns, node) : NULL;
+	column = IsA(node, Var) || IsA(node, PlaceHolderVar) ? find_scan_column(columns, node) : NULL;
 	return column != NULL ? copyObject((Node *) column) : expression_tree_mutator(node, adopt_nulling, columns);
 }
 

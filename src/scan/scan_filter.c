@@ -55,7 +55,7 @@ struct HjgScanFilter
 
 /* ---------- from expressions to filters ---------- */
 
-static HjgFilter *make_filter(HjgScanFilter *scan, Expr *expr);
+static HjgFilter *make_expr_filter(HjgScanFilter *scan, Expr *expr);
 
 Expr *
 hjg_scan_strip_relabel(Node *node)
@@ -336,7 +336,7 @@ make_args(HjgScanFilter *scan, BoolExpr *expr)
 	node->args = palloc(list_length(expr->args) * sizeof(HjgFilter *));
 	foreach(lc, expr->args)
 	{
-		HjgFilter  *arg = make_filter(scan, lfirst(lc));
+		HjgFilter  *arg = make_expr_filter(scan, lfirst(lc));
 
 		if (arg == NULL)
 			break;
@@ -348,7 +348,7 @@ make_args(HjgScanFilter *scan, BoolExpr *expr)
 
 /* Make the filter of an expression; NULL if the expression is not simple. */
 static HjgFilter *
-make_filter(HjgScanFilter *scan, Expr *expr)
+make_expr_filter(HjgScanFilter *scan, Expr *expr)
 {
 	HjgFilter  *leaf;
 	int			column;
@@ -453,7 +453,7 @@ make_filters(List *qual, SeqScanState *seq, Index relid, TupleDesc desc)
 		int			noperands = list_length(scan->operands);
 		int			nfallible = scan->nfallible;
 		int			ncolumns = scan->columns.n;
-		HjgFilter  *node = make_filter(scan, lfirst(lc));
+		HjgFilter  *node = make_expr_filter(scan, lfirst(lc));
 
 		if (node == NULL || !fails_in_order(scan, node, nfallible))
 		{

@@ -343,7 +343,7 @@ sweep_jobs(uint64 now)
 
 /* Compute the time to sleep, and set the flag that asks backends for a wake-up when work begins. */
 static long
-sleep_ms(uint64 now, int nabandoned)
+sleep_limit_ms(uint64 now, int nabandoned)
 {
 	HjgControl *control = hjg_arena_map.control;
 	long		ms = Min(TICK_MS, Max(hjg_device_timeout_ms / 8, 10));
@@ -456,7 +456,7 @@ hjg_supervisor_main(Datum arg)
 			trim_ns = now;
 		}
 
-		(void) WaitEventSetWait(wait_set, sleep_ms(now, nabandoned), &event, 1, PG_WAIT_EXTENSION);
+		(void) WaitEventSetWait(wait_set, sleep_limit_ms(now, nabandoned), &event, 1, PG_WAIT_EXTENSION);
 	}
 }
 

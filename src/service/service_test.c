@@ -33,7 +33,7 @@ raise_reason(HjgReason reason)
 
 /* Lease a slab and write the keys (first_row + i) / divisor modulo modulus to it. */
 static uint32
-fill_slab(HjgJob *job, uint64 first_row, uint32 nrows, uint32 divisor, uint32 modulus)
+fill_test_slab(HjgJob *job, uint64 first_row, uint32 nrows, uint32 divisor, uint32 modulus)
 {
 	HjgReason	reason;
 	uint32		slab_ix;
@@ -60,7 +60,7 @@ submit_batch(HjgJob *job, uint64 first_row, uint32 nrows, uint32 modulus)
 	{
 		uint32		n = Min(nrows - row, SLAB_ROWS);
 
-		hjg_job_batch_add(job, batch, fill_slab(job, first_row + row, n, 1, modulus), n, false);
+		hjg_job_batch_add(job, batch, fill_test_slab(job, first_row + row, n, 1, modulus), n, false);
 	}
 	hjg_job_batch_submit(job, batch);
 	return batch;
@@ -113,7 +113,7 @@ hjoin_gpu_self_test(PG_FUNCTION_ARGS)
 	{
 		uint32		n = (uint32) Min(build_rows - row, (int64) SLAB_ROWS);
 
-		hjg_job_build_add(job, fill_slab(job, (uint64) row, n, COPIES, modulus), n, (uint32) row, false);
+		hjg_job_build_add(job, fill_test_slab(job, (uint64) row, n, COPIES, modulus), n, (uint32) row, false);
 	}
 	hjg_job_build_submit(job);
 

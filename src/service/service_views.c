@@ -34,7 +34,7 @@ timestamp_of(uint64 unix_us)
 
 /* Read a text of the arena; NULL if it is empty. */
 static Datum
-text_of(const char *chars, size_t room, bool *isnull)
+text_datum(const char *chars, size_t room, bool *isnull)
 {
 	char		copy[sizeof(((HjgDeviceInfo *) NULL)->description)];
 
@@ -45,7 +45,7 @@ text_of(const char *chars, size_t room, bool *isnull)
 
 /* Read a number of the device half, which may have any value. */
 static Datum
-bytes_of(const uint64 *word)
+bytes_datum(const uint64 *word)
 {
 	return Int64GetDatum((int64) Min(__atomic_load_n(word, __ATOMIC_RELAXED), (uint64) PG_INT64_MAX));
 }
@@ -95,14 +95,14 @@ hjoin_gpu_devices(PG_FUNCTION_ARGS)
 			continue;
 		values[0] = CStringGetTextDatum(hjg_device_name(id).text);
 		values[1] = CStringGetTextDatum(hjg_device_kind(id.kind)->engine);
-		values[2] = text_of(device->description, sizeof(device->description), &nulls[2]);
+		values[2] = text_datum(device->description, sizeof(device->description), &nulls[2]);
 		values[3] = CStringGetTextDatum(!ready ? "down" : state == HJG_DEVICE_READY ? "ready" : "failed");
 		if (ready)
-			values[4] = text_of(device->reason, sizeof(device->reason), &nulls[4]);
+			values[4] = text_datum(device->reason, sizeof(device->reason), &nulls[4]);
 		else
 			values[4] = CStringGetTextDatum(psprintf("device process %s", hjg_down_text(control->down_cause,
 																						 control->down_detail)));
-		values[5] = bytes_of(&device->memory_bytes);
+		values[5] = bytes_datum(&device->memory_bytes);
 		values[6] = Int32GetDatum((int32) Min(device->compute_units, PG_INT32_MAX));
 		values[7] = Int32GetDatum((int32) pid);
 		nulls[7] = pid == 0;
@@ -279,6 +279,6 @@ hjoin_gpu_arena(PG_FUNCTION_ARGS)
 	values[0] = Int64GetDatum((int64) use.total_bytes);
 	values[1] = Int64GetDatum((int64) use.leased_bytes);
 	values[2] = Int64GetDatum((int64) use.warm_bytes);
-	values[3] = hjg_arena_map.base == NULL ? Int64GetDatum(0) : bytes_of(&hjg_arena_map.view.block->workspace_bytes);
+	values[3] = hjg_arena_map.base == NULL ? Int64GetDatum(0) : bytes_datum(&hjg_arena_map.view.block->workspace_bytes);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }

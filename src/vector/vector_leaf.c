@@ -104,7 +104,7 @@ is_in_list(const HjgFilter *leaf, HjgBytes value)
 }
 
 static inline bool
-is_like(const HjgFilter *leaf, HjgBytes value)
+matches_like(const HjgFilter *leaf, HjgBytes value)
 {
 	const HjgBytes *first = &leaf->bytes[0];
 	const HjgBytes *last = &leaf->bytes[leaf->nset - 1];
@@ -131,5 +131,5 @@ hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int 
 {
 	for (int i = 0; i < nrows; i++)
 		if (pass[i])
-			pass[i] = (leaf->kind == HJG_FILTER_LIKE ? is_like(leaf, values[i]) : is_in_list(leaf, values[i])) != leaf->negated;
+			pass[i] = (leaf->kind == HJG_FILTER_LIKE ? matches_like(leaf, values[i]) : is_in_list(leaf, values[i])) != leaf->negated;
 }

@@ -34,7 +34,7 @@ static const int64_t powers[INT64_PLACES + 1] = {
 };
 
 static inline unsigned
-load_word(const unsigned char *at)
+load_digits(const unsigned char *at)
 {
 	uint16_t	word;
 
@@ -101,7 +101,7 @@ take_apart(const unsigned char *numeric, Parts *parts)
 		at = numeric + sizeof(header);
 		nbytes = (int) (header >> 2) - (int) sizeof(header);
 	}
-	word = load_word(at);
+	word = load_digits(at);
 	switch (word & FORM_MASK)
 	{
 		case FORM_SPECIAL:
@@ -116,7 +116,7 @@ take_apart(const unsigned char *numeric, Parts *parts)
 		default:
 			parts->negative = (word & FORM_NEGATIVE) != 0;
 			parts->scale = word & LONG_SCALE_MASK;
-			parts->weight = (int16_t) load_word(at + 2);
+			parts->weight = (int16_t) load_digits(at + 2);
 			parts->digits = at + 4;
 			parts->ndigits = (nbytes - 4) / 2;
 			return true;
@@ -143,7 +143,7 @@ scale_parts(const Parts *parts, int scale, int64_t *value)
 	{
 		const int	digit_places = places >= DIGIT_PLACES ? DIGIT_PLACES : places > 0 ? places : 0;
 		const int	cut = (int) powers[DIGIT_PLACES - digit_places];
-		const int	digit = (int) load_word(parts->digits + 2 * i);
+		const int	digit = (int) load_digits(parts->digits + 2 * i);
 
 		if (digit % cut != 0)
 			fit = FIT_CUT;
@@ -220,7 +220,7 @@ make_form(int scale, unsigned mask)
 static inline bool
 decode_short(const unsigned char *numeric, const Form *form, int64_t *value)
 {
-	const unsigned word = load_word(numeric + 1);
+	const unsigned word = load_digits(numeric + 1);
 	const int	weight = (int8_t) (word << 1) >> 1;
 	const int	ndigits = ((int) numeric[0] - 6) >> 2;	/* the header is twice the value's bytes, header included, plus one */
 	const int	step = form->scale + DIGIT_PLACES * (weight + 1 - ndigits) + DIGIT_PLACES - 1;
@@ -241,20 +241,20 @@ decode_short(const unsigned char *numeric, const Form *form, int64_t *value)
 		case 1:
 			break;
 		case 2:
-			before = load_word(at);
+			before = load_digits(at);
 			break;
 		case 3:
-			before = load_word(at) * 10000 + load_word(at + 2);
+			before = load_digits(at) * 10000 + load_digits(at + 2);
 			break;
 		case 4:
-			before = load_word(at) * INT64_C(100000000) + load_word(at + 2) * 10000 + load_word(at + 4);
+			before = load_digits(at) * INT64_C(100000000) + load_digits(at + 2) * 10000 + load_digits(at + 4);
 			break;
 		default:
 			return false;
 	}
 	if (step < 0)
 		return false;
-	last = load_word(at + 2 * (ndigits - 1));
+	last = load_digits(at + 2 * (ndigits - 1));
 	part = last * steps[step].part >> 40;
 	*value = ((before * steps[step].before + (int64_t) part) * steps[step].behind ^ sign) - sign;
 	return part * steps[step].cut == last;
@@ -311,7 +311,7 @@ find_special(const unsigned char *numeric, int64_t *ordinal)
 
 	if (numeric[0] == 1 || (numeric[0] & 3) == 2)
 		return false;
-	word = load_word(numeric + ((numeric[0] & 1) != 0 ? 1 : sizeof(uint32_t)));
+	word = load_digits(numeric + ((numeric[0] & 1) != 0 ? 1 : sizeof(uint32_t)));
 	*ordinal = word == SPECIAL_INFINITY ? ORDINAL_INFINITY : word == SPECIAL_MINUS_INFINITY ? ORDINAL_MINUS_INFINITY : ORDINAL_NAN;
 	return (word & FORM_MASK) == FORM_SPECIAL;
 }
