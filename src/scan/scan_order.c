@@ -141,7 +141,7 @@ make_order(dsa_area *area, BlockNumber nblocks)
  * or IN_ORDER with the place of the order, among whose users this process is counted then.
  */
 static uint64
-agree(ParallelBlockTableScanDesc parallel, dsa_pointer offered)
+agree_on_order(ParallelBlockTableScanDesc parallel, dsa_pointer offered)
 {
 	uint64		chosen;
 
@@ -161,7 +161,7 @@ agree(ParallelBlockTableScanDesc parallel, dsa_pointer offered)
 
 /* The order has no more blocks for this process: free it if it was the last one. */
 static void
-leave(HjgPageOrder *order)
+leave_order(HjgPageOrder *order)
 {
 	ParallelBlockTableScanDesc parallel = order->parallel;
 	bool		last;
@@ -189,17 +189,17 @@ hjg_page_order_join(HeapScanDesc scan, dsa_area *area)
 
 	if (parallel == NULL || area == NULL)
 		return NULL;
-	chosen = agree(parallel, InvalidDsaPointer);
+	chosen = agree_on_order(parallel, InvalidDsaPointer);
 	if (chosen == 0 && !BlockNumberIsValid(parallel->phs_startblock) && is_worthwhile(scan->rs_base.rs_rd, parallel->phs_nblocks))
 	{
 		offered = make_order(area, parallel->phs_nblocks);
-		chosen = agree(parallel, offered);
+		chosen = agree_on_order(parallel, offered);
 	}
 	if (chosen == 0)
 	{
 		/* core's order is chosen by its first block; but another process may have been faster */
 		table_block_parallelscan_startblock_init(scan->rs_base.rs_rd, scan->rs_parallelworkerdata, parallel);
-		chosen = agree(parallel, InvalidDsaPointer);
+		chosen = agree_on_order(parallel, InvalidDsaPointer);
 	}
 	if (DsaPointerIsValid(offered) && chosen != (IN_ORDER | offered))
 		dsa_free(area, offered);
@@ -220,7 +220,7 @@ hjg_page_order_join(HeapScanDesc scan, dsa_area *area)
 
 /* Take a block, if nobody has it. */
 static inline bool
-take_block(SharedOrder *shared, BlockNumber block)
+claim_block(SharedOrder *shared, BlockNumber block)
 {
 	const uint32 bit = (uint32) 1 << block % 32;
 
@@ -230,7 +230,7 @@ take_block(SharedOrder *shared, BlockNumber block)
 static inline void
 add_block(HjgPageOrder *order, BlockNumber block, Buffer buffer)
 {
-	if (block >= order->shared->nblocks || !take_block(order->shared, block))
+	if (block >= order->shared->nblocks || !claim_block(order->shared, block))
 		return;
 	order->blocks[order->n] = block;
 	order->buffers[order->n++] = buffer;
@@ -268,7 +268,7 @@ take_blocks(HjgPageOrder *order)
 		for (BlockNumber block = from; block < to; block++)
 			add_block(order, block, InvalidBuffer);
 	if (order->n == 0)
-		leave(order);
+		leave_order(order);
 }
 
 bool
