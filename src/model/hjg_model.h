@@ -133,6 +133,9 @@ typedef struct HjgTableScan
 	HjgColumnsRead core_columns;	/* columns that it reads of such a row */
 	double		all_tests;		/* operators that core's scan evaluates for a row: on values of fixed width */
 	double		all_operators;	/* others */
+	bool		conditions_wait;	/* they come after a filter on columns at fixed places */
+	int			nbefore;		/* attributes at such places, if no column before is NULL */
+	bool		keys_fixed;		/* the join's keys are among them */
 } HjgTableScan;
 
 typedef struct HjgScanTimes
@@ -140,6 +143,8 @@ typedef struct HjgScanTimes
 	double		own_ns;			/* reading by the node, pages in cache; 0: not possible */
 	double		read_ns;		/* added for memory reads */
 	double		core_ns;		/* core's scan and its filter, pages in cache */
+	double		filter_rows;	/* rows that a join's filter is tested for, */
+	double		late_ns;		/* and the part of own_ns and read_ns that only rows take which pass it */
 } HjgScanTimes;
 
 /* Predict the time of reading a share of the table, up to rows in batches. */

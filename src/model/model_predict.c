@@ -227,19 +227,30 @@ payload_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 
 /*
  * Predict the filter's time: each participant adds the keys that it reads, and tests its rows with all
- * keys.
+ * keys, in a table's scan after reading those of a page's rows.
  */
 static double
 bloom_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
 	const bool	cached = shape->build_rows * larger_of(shape->participants, 1) <= BLOOM_CACHED_KEYS;
+	const double test_ns = cached ? costs->bloom_cached_ns : costs->bloom_test_ns;
 
 	return shape->build_rows * costs->bloom_add_ns +
-		shape->probe_rows * (cached ? costs->bloom_cached_ns : costs->bloom_test_ns);
+		(shape->probe_scan.own_ns > 0 ? shape->probe_scan.filter_rows * (costs->direct_tuple_ns + test_ns) :
+		 shape->probe_rows * test_ns);
+}
+
+/* Predict what the filter saves before the engine: columns that are not read, nor marshalled. */
+static double
+filtered_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
+{
+	const double dropped = 1 - passing_rows(shape) / larger_of(shape->probe_rows, 1);
+
+	return dropped * (shape->probe_scan.late_ns + (shape->in_place ? 0 : shape->probe_rows * payload_row_ns(costs, shape)));
 }
 
 /*
- * A dropped row saves its marshalling, unless it is probed in place, and saves the engine's time where the
+ * A dropped row saves the reading of its columns, its marshalling, unless it is probed in place, and the engine's time where the
  * backend waits for the engine: in the backend, or with several participants.  Milliseconds without a
  * filter and with one, 5M x 250K rows, one in 20 with a partner: an int4 as payload 130 and 140, by four
  * participants 75 and 63; a text 245 and 190, by four 111 and 79; through temporary files 955 and 312.
@@ -247,12 +258,12 @@ bloom_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 bool
 hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
-	double		kept_row_ns = shape->in_place ? 0 : payload_row_ns(costs, shape);
+	double		kept_row_ns = 0;
 
 	if (shape->nthreads == 0 || shape->participants > 1)
-		kept_row_ns += costs->transfer_mb_ns * shape->key_width / (1024.0 * 1024.0) +
+		kept_row_ns = costs->transfer_mb_ns * shape->key_width / (1024.0 * 1024.0) +
 			probe_tuple_ns(costs, shape) / larger_of(shape->nthreads, 1);
-	return bloom_ns(costs, shape) < (shape->probe_rows - passing_rows(shape)) * kept_row_ns;
+	return bloom_ns(costs, shape) < filtered_ns(costs, shape) + (shape->probe_rows - passing_rows(shape)) * kept_row_ns;
 }
 
 /*
@@ -316,8 +327,7 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 											  shape->in_place ? 0 : shape->probe_columns,
 											  shape->in_place ? 0 : shape->probe_varlenas, shape->probe_width);
 	if (shape->bloom)
-		prediction->marshal_probe_ns += bloom_ns(costs, shape) -
-			(shape->in_place ? 0 : (shape->probe_rows - kept_rows) * payload_row_ns(costs, shape));
+		prediction->marshal_probe_ns += bloom_ns(costs, shape) - filtered_ns(costs, shape);
 	prediction->emit_ns = shape->pairs *
 		(costs->emit_tuple_ns + costs->column_ns * (shape->build_columns + shape->probe_columns));
 

@@ -6,7 +6,8 @@
  * Each page costs, and each visible row: it is found, and its columns at fixed places are copied.  To
  * reach a wanted column behind one of variable width, every row is walked attribute by attribute.
  * Conditions come before the other columns: first those in vectors, for all rows; core's expression code
- * then sees the surviving rows one by one.
+ * then sees the surviving rows one by one.  A filter of the join above, if there is one, is tested before
+ * or after the conditions (scan_table.c); only rows that pass it are read further.
  */
 #include "model/hjg_model.h"
 
@@ -46,19 +47,21 @@ is_any(const HjgColumnsRead *columns)
 HjgScanTimes
 hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share)
 {
-	double		row_ns = scan->passing * (costs->direct_tuple_ns + columns_ns(costs, &scan->wanted));
+	const bool	filter_first = scan->keys_fixed && scan->conditions_wait;
+	const double walked_ns = costs->line_ns * scan->walked_lines * LINE_WALKED;
+	double		wanted_ns = scan->passing * (costs->direct_tuple_ns + columns_ns(costs, &scan->wanted));
+	double		tested_ns = is_any(&scan->tested) ? costs->direct_tuple_ns + columns_ns(costs, &scan->tested) : 0;
 	double		core_ns = costs->scan_tuple_ns + CORE_STEP * columns_ns(costs, &scan->wanted) + costs->core_operator_ns * (scan->all_operators + FIXED_OPERATOR * scan->all_tests);
 
-	if (is_any(&scan->tested))
-		row_ns += costs->direct_tuple_ns + columns_ns(costs, &scan->tested);
 	for (int i = 0; i < HJG_NTESTS; i++)
-		row_ns += scan->tests[i] * costs->test_ns[i];
-	row_ns += scan->core_share * (costs->core_row_ns + scan->core_operators * costs->core_operator_ns +
-								  CORE_STEP * columns_ns(costs, &scan->core_columns));
+		tested_ns += scan->tests[i] * costs->test_ns[i];
+	tested_ns += scan->core_share * (costs->core_row_ns + scan->core_operators * costs->core_operator_ns +
+									 CORE_STEP * columns_ns(costs, &scan->core_columns));
 	return (HjgScanTimes) {
-		.own_ns = share * (scan->pages * costs->page_ns + scan->rows * row_ns),
-		.read_ns = share * scan->rows * costs->line_ns *
-			(scan->lines * LINE_AHEAD + scan->walked_lines * LINE_WALKED),
-		.core_ns = share * scan->rows * core_ns
+		.own_ns = share * (scan->pages * costs->page_ns + scan->rows * (wanted_ns + tested_ns)),
+		.read_ns = share * scan->rows * (costs->line_ns * scan->lines * LINE_AHEAD + walked_ns),
+		.core_ns = share * scan->rows * core_ns,
+		.filter_rows = share * scan->rows * (filter_first ? 1 : scan->passing),
+		.late_ns = share * scan->rows * ((scan->keys_fixed ? wanted_ns : 0) + (filter_first ? tested_ns + walked_ns : 0))
 	};
 }

@@ -88,6 +88,7 @@ describe_columns(TupleDesc desc, double row_bytes, int ncolumns, const AttrNumbe
 
 	hjg_scan_heap_count(desc, ncolumns, attnos, &columns);
 	scan->walked_lines = Max(scan->walked_lines, count_walked_lines(desc, row_bytes, &columns));
+	scan->nbefore = columns.nbefore;
 	return (HjgColumnsRead) {columns.nfixed, columns.nsteps, columns.nvarlenas};
 }
 
@@ -173,6 +174,7 @@ describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, do
 			scan->all_operators += operators * passing;
 		passing *= shares[n++];
 	}
+	scan->conditions_wait = simple.wait;
 	if (simple.n > 0)
 		scan->tested = describe_columns(desc, row_bytes, simple.ncolumns, simple.attnos, scan);
 	if (simple.n < n)

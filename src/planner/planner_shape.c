@@ -135,13 +135,33 @@ gives_vectors(const Path *path, const HjgSideFacts *side)
 	return hjg_direct_scan && hjg_planner_is_ours(path) && side->plain;
 }
 
+/* Are the outer keys columns of the outer table, before any of variable width? */
+static bool
+are_keys_fixed(const HjgCandidate *candidate, const HjgTableScan *scan)
+{
+	ListCell   *lc;
+
+	foreach(lc, candidate->hashclauses)
+	{
+		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		const Var  *key = (const Var *) (rinfo->outer_is_left ? get_leftop(rinfo->clause) : get_rightop(rinfo->clause));
+
+		if (!IsA(key, Var) || key->varno != candidate->outerrel->relid || key->varattno <= 0 || key->varattno > scan->nbefore)
+			return false;
+	}
+	return candidate->nhashed_keys == 0;
+}
+
 /* Predict the reading of so many rows, if the path is a scan of a table that the node reads itself; else no time. */
 static HjgScanTimes
-direct_scan(const HjgCandidate *candidate, const Path *path, const HjgSideFacts *side, double rows)
+direct_scan(const HjgCandidate *candidate, const Path *path, const HjgSideFacts *side, double rows, bool is_outer)
 {
+	HjgTableScan scan = side->scan;
+
 	if (path->pathtype != T_SeqScan || !side->readable)
 		return (HjgScanTimes) {0};
-	return hjg_model_scan(candidate->costs, &side->scan, rows / Max(path->parent->rows, 1));
+	scan.keys_fixed = is_outer && are_keys_fixed(candidate, &scan);
+	return hjg_model_scan(candidate->costs, &scan, rows / Max(path->parent->rows, 1));
 }
 
 /*
@@ -197,12 +217,12 @@ hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *pat
 	shape->build_varlenas = inner->nvarlenas;
 	shape->build_width = inner_path->pathtarget->width;
 	shape->build_vectors = gives_vectors(inner_path, inner);
-	shape->build_scan = direct_scan(candidate, inner_path, inner, shape->build_rows);
+	shape->build_scan = direct_scan(candidate, inner_path, inner, shape->build_rows, false);
 	shape->probe_columns = outer->ncolumns;
 	shape->probe_varlenas = outer->nvarlenas;
 	shape->probe_width = outer_path->pathtarget->width;
 	shape->probe_vectors = gives_vectors(outer_path, outer);
-	shape->probe_scan = direct_scan(candidate, outer_path, outer, shape->probe_rows);
+	shape->probe_scan = direct_scan(candidate, outer_path, outer, shape->probe_rows, true);
 	/* participants that share a build side share their memory, too */
 	shape->build_bytes = shape->build_rows * row_bytes;
 	if (shape->build_rows * (row_bytes + FULL_ROW_BYTES + FULL_VARLENA_BYTES * inner->nvarlenas) > hash_memory)

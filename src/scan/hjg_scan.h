@@ -132,6 +132,7 @@ typedef struct HjgSimpleConditions
 	HjgFilter **filters;		/* one for each, without its operands */
 	int			ncolumns;		/* columns that they read */
 	AttrNumber *attnos;
+	bool		wait;			/* there are no others, and they come after a filter on columns at fixed places */
 } HjgSimpleConditions;
 
 /*

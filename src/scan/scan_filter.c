@@ -490,7 +490,8 @@ hjg_scan_find_simple(List *quals, Index relid, TupleDesc desc, HjgSimpleConditio
 	const HjgScanFilter *scan = make_filters(quals, NULL, relid, desc);
 
 	*simple = (HjgSimpleConditions) {
-		.n = scan->filter->nargs, .filters = scan->filter->args, .ncolumns = scan->columns.n, .attnos = scan->columns.attnos
+		.n = scan->filter->nargs, .filters = scan->filter->args, .ncolumns = scan->columns.n, .attnos = scan->columns.attnos,
+		.wait = hjg_scan_filter_may_wait(scan)
 	};
 }
 

@@ -126,6 +126,59 @@ test_scans(void)
 	ok(shares, "half of a table takes half of the time");
 }
 
+/* Test what a join's filter saves in the scan that it is tested by. */
+static void
+test_filtered_scans(void)
+{
+	const HjgUnitCosts *costs = &hjg_model_default_costs;
+	bool		part = true;
+	bool		first_saves = true;
+	bool		saves = true;
+	bool		pays = true;
+	bool		idle = true;
+
+	for (int i = 0; i < 10000; i++)
+	{
+		HjgJoinShape shape = random_shape();
+		HjgTableScan scan = {
+			.pages = shape.probe_rows / 50, .rows = shape.probe_rows / 0.9, .passing = 0.9, .lines = 2, .walked_lines = 2 * drand48(),
+			.wanted = {.nfixed = 1, .nvarlenas = (int) (drand48() * 8)}, .tested = {.nfixed = 1, .nvarlenas = 4}, .tests = {1}
+		};
+		HjgScanTimes behind;
+		HjgScanTimes first;
+		HjgJoinShape filtered;
+
+		/* keys behind columns of variable width: nothing is known to be saved */
+		shape.probe_scan = hjg_model_scan(costs, &scan, 1);
+		idle &= shape.probe_scan.late_ns == 0;
+		scan.keys_fixed = true;
+		behind = hjg_model_scan(costs, &scan, 1);
+		scan.conditions_wait = true;
+		first = hjg_model_scan(costs, &scan, 1);
+		part &= behind.late_ns > 0 && first.late_ns <= first.own_ns + first.read_ns && near(behind.filter_rows, shape.probe_rows) &&
+			near(first.filter_rows, scan.rows) && near(first.own_ns, behind.own_ns);
+		first_saves &= first.late_ns > behind.late_ns;
+
+		shape.build_rows = 1000;
+		shape.participants = 0;
+		shape.nthreads = 0;
+		shape.in_place = true;
+		shape.partnered = 0.01;
+		shape.probe_rows = 1e6 + shape.probe_rows;
+		scan.rows = shape.probe_rows / 0.9;
+		shape.probe_scan = hjg_model_scan(costs, &scan, 1);
+		filtered = shape;
+		filtered.bloom = true;
+		saves &= total(filtered) < total(shape) && total(shape) - total(filtered) > 0.9 * shape.probe_scan.late_ns - 8 * scan.rows;
+		pays &= hjg_model_bloom_pays(costs, &shape);
+	}
+	ok(idle, "no saving is expected of a filter on keys behind columns of variable width");
+	ok(part, "a filter saves a part of the scan, by the rows that it is tested for");
+	ok(first_saves, "a filter before the conditions saves these, too");
+	ok(saves, "and a join with few partners its time");
+	ok(pays, "so that it pays");
+}
+
 /* Test how the predicted loop over an index grows with each property. */
 static void
 test_lookups(void)
@@ -468,6 +521,7 @@ main(int argc, char **argv)
 		memory_costs &= total(more) > total(shape);
 	}
 	test_scans();
+	test_filtered_scans();
 	test_lookups();
 	test_spills();
 	test_measured();
