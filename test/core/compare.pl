@@ -3,7 +3,8 @@
 #
 # Plans are ignored wherever they appear: under "QUERY PLAN", in the results of functions called explain_*, in messages,
 # and in the output of join_hash.  Rows are compared as multisets; results that differ only in order are listed
-# separately and do not count.
+# separately and do not count.  Notices before a result are compared as a set: a plan calls a stable function as often, and
+# in such an order, as it pleases.
 use strict;
 use warnings;
 
@@ -35,6 +36,10 @@ sub normalise
 				if ($in[$i] =~ $plan_header || $stmt =~ $plan_reader) { push @out, '<plan>'; }
 				else
 				{
+					my $first = @out;
+					$first-- while $first > 0 && $out[ $first - 1 ] =~ /^NOTICE:/;
+					my %notices = map { $_ => 1 } splice @out, $first;
+					push @out, sort keys %notices;
 					my @rows = @in[ $i + 2 .. $j - 1 ];
 					push @tables, [ $in[$i], $stmt =~ /order\s+by/i ? 1 : 0, $stmt, @rows ];
 					push @out, $in[$i], (sort @rows), $in[$j];
