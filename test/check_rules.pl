@@ -239,7 +239,7 @@ foreach my $room (@pure)
 @bad = ();
 foreach my $file (@kernels)
 {
-	my $out = `$cc -Isrc -I. -Ikernels -MM -MG -x c++ '$file' 2>&1`;
+	my $out = `$cc -std=gnu11 -Isrc -I. -Ikernels -MM -MG -x c '$file' 2>&1`;
 	push @bad, "$file: $1" if $out =~ m{((?:\S*/)?(?:postgres|c|fmgr|postgres_ext)\.h)\b};
 	push @bad, "$file: $out" if $?;
 }
