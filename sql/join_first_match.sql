@@ -71,6 +71,15 @@ insert into stream select 150000 + g, g % 4, g from generate_series(0, 9999) g;
 select candidates < 150000 + 10000 * 20 as bounded
 	from looked_at('select id from stream l where not exists (select from many r where r.k = l.k and r.v + l.v >= 0)');
 select * from hjg_same('select id from stream l where not exists (select from many r where r.k = l.k and r.v + l.v > 700 and r.k < l.k + 1)');
-drop table many, few, uniq, chunks, stream;
+-- nor in another pass over the build rows of one key
+create table stream_1 as select g as id, 1 + (g % 100 = 0)::int as k, g % 100 as v from generate_series(1, 10000) g;
+analyze stream_1;
+set work_mem = '64kB';
+set hash_mem_multiplier = 1;
+select kind, condition, passes > 5 as passes, candidates <= 10000 as once, s.rows, s.equal from unnest(array['exists', 'not exists']) kind, unnest(array['true', 'r.v + l.v >= 0']) condition,
+	format('select l.id from stream_1 l where %s (select from chunks r where l.k = r.k and %s)', kind, condition) query, hjg_figure(query, 'Hash Batches') passes, looked_at(query), hjg_same(query) s;
+reset work_mem;
+reset hash_mem_multiplier;
+drop table many, few, uniq, chunks, stream, stream_1;
 drop function looked_at;
 reset hjoin_gpu.in_backend_rows;

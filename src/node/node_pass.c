@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
@@ -171,6 +172,13 @@ read_partition(HjgPartitions *partitions)
 	build->match->last_pass = complete;
 }
 
+/* Count the words of bits for all probe rows of the current partition. */
+static inline size_t
+probe_words(const HjgPartitions *partitions)
+{
+	return hjg_rows_spill_nrows(partitions->current->probe) / 64 + 1;
+}
+
 /* Make bits for all probe rows of the current partition, which takes several passes. */
 static void
 start_passes(HjgPartitions *partitions)
@@ -179,9 +187,55 @@ start_passes(HjgPartitions *partitions)
 
 	if (program->preserved[HJG_SIDE_PROBE] || program->jointype == JOIN_SEMI)
 		partitions->build->match->probe_bits =
-			MemoryContextAllocExtended(partitions->context,
-									   (hjg_rows_spill_nrows(partitions->current->probe) / 64 + 1) * sizeof(uint64),
+			MemoryContextAllocExtended(partitions->context, probe_words(partitions) * sizeof(uint64),
 									   MCXT_ALLOC_ZERO | MCXT_ALLOC_HUGE);
+}
+
+/* Write the probe rows that no pass matched to a file of their own, which takes the place of the partition's. */
+static void
+keep_unmatched_probe(HjgPartitions *partitions)
+{
+	HjgPartition *partition = partitions->current;
+	HjgSide    *side = partitions->outer;
+	uint64	   *bits = partitions->build->match->probe_bits;
+	MemoryContext old = MemoryContextSwitchTo(partitions->context);
+	HjgSpill   *rest = hjg_rows_spill_create(side->payload.desc, side->keys.codec->key_width);
+	uint64		nread = 0;
+	HjgRow		row;
+
+	MemoryContextSwitchTo(old);
+	hjg_rows_spill_rewind(partition->probe);
+	while (hjg_side_next_spilled(side, partition->probe, &row))
+	{
+		if (!hjg_test_bit(bits, nread))
+			hjg_side_spill(side, rest, &row);
+		if ((++nread & 1023) == 0)
+			CHECK_FOR_INTERRUPTS();
+	}
+	memset(bits, 0, probe_words(partitions) * sizeof(uint64));
+	hjg_rows_spill_free(partition->probe);
+	partition->probe = rest;
+	partitions->execution->report->spilled_bytes += hjg_rows_spill_bytes(rest);
+}
+
+/*
+ * Drop the probe rows that the last pass of the partition matched, where first matches suffice, if they are half of them or
+ * more, so that all such writing takes less than the first pass. Returns false if no further pass matters.
+ */
+static bool
+drop_matched_probe(HjgPartitions *partitions)
+{
+	const HjgMatch *match = partitions->build->match;
+	uint64		nmatched = 0;
+
+	if (match->probe_bits == NULL || !match->first_match)
+		return true;
+	for (size_t i = 0; i < probe_words(partitions); i++)
+		nmatched += pg_popcount64(match->probe_bits[i]);
+	if (nmatched < hjg_rows_spill_nrows(partitions->current->probe) - nmatched)
+		return true;
+	keep_unmatched_probe(partitions);
+	return hjg_rows_spill_nrows(partitions->current->probe) > 0 || partitions->execution->program->preserved[HJG_SIDE_BUILD];
 }
 
 static void
@@ -222,7 +276,7 @@ hjg_pass_next(HjgPartitions *partitions)
 
 	hjg_build_close(partitions->build);
 
-	if (partitions->current != NULL && !match->last_pass)
+	if (partitions->current != NULL && !match->last_pass && drop_matched_probe(partitions))
 	{
 		read_partition(partitions);
 		hjg_rows_spill_rewind(partitions->current->probe);
