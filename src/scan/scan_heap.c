@@ -398,12 +398,13 @@ bool
 hjg_scan_heap_detach(HjgHeapReader *reader, int first, int nrows, int most_copied)
 {
 	char	   *at = first == 0 ? reader->copied : reader->copied_end;
-	const char *end = reader->copied + HJG_COPIED_BYTES;
+	const char *end;
 
 	if (reader->copied == NULL)
 		return true;
 	if (nrows > most_copied)
 		return false;
+	end = reader->copied + HJG_COPIED_BYTES;
 	for (int c = 0; c < reader->ncolumns; c++)
 	{
 		const HjgVector *vector = reader->columns[c].vector;
