@@ -247,7 +247,7 @@ set_ratios(HjgCalibrationMethod method, int run, const HjgCoupledSample *cpu, co
 /* Measure joins of nrows with nrows, once by each method. */
 static HjgStatus
 measure_methods(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
-			 const HjgStepCalibration *scratch, hjg_u32 nrows, const double own_ns[HJG_PROCESSORS], int run, HjgCoupledSamples samples)
+				const HjgStepCalibration *scratch, hjg_u32 nrows, const double own_ns[HJG_PROCESSORS], int run, HjgCoupledSamples samples)
 {
 	HjgStatus	status = HJG_OK;
 

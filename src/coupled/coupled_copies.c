@@ -77,7 +77,7 @@ hjg_step_ranges(const HjgStepLaunch *launch, HjgStepRanges *of)
 		const bool	is_whole = i == HJG_ARRAY_HEADERS;
 
 		add_row_range(of, array_off(launch, (HjgArray) i), array_width(launch, (HjgArray) i), is_whole ? 0 : shift + launch->begin,
-				 is_whole ? hjg_step_part_counters(args->bits) : shift + launch->end, reads, writes);
+					  is_whole ? hjg_step_part_counters(args->bits) : shift + launch->end, reads, writes);
 	}
 	if (scatters)
 	{

@@ -144,7 +144,7 @@ write_stream(PackWriter *writer, HjgPackStream *stream, int width, int leaf, boo
 /* Write rows [begin, begin + n) of a column; *bytes becomes the size of the block. */
 static HjgStatus
 write_packed_block(int key_width, const HjgPackPlan *plan, const HjgPackDict *dict, const void *keys, int column, hjg_u32 begin,
-			hjg_u32 n, HjgPackWork *work, hjg_u8 *to, hjg_u32 *bytes)
+				   hjg_u32 n, HjgPackWork *work, hjg_u8 *to, hjg_u32 *bytes)
 {
 	const int	width = hjg_pack_column_width(key_width);
 	HjgPackBlock *block = (HjgPackBlock *) to;
@@ -253,7 +253,7 @@ hjg_pack(const HjgEnv *env, int key_width, const HjgPackPlan *plans, const void 
 
 				directory[ix * header->ncolumns + (hjg_u32) c] = at;
 				status = write_packed_block(key_width, &plans[c], &dicts[c], keys, c, begin, n, work, (hjg_u8 *) packed + at,
-									 &block_bytes);
+											&block_bytes);
 				at += block_bytes;
 			}
 		}

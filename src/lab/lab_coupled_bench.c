@@ -67,7 +67,7 @@ print_units(const HjgCoupledStats *stats)
 /* Print a line of the table; false if a result is wrong. */
 static bool
 measure_line(const char *name, const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
-		const HjgBenchOptions *options, double *ns)
+			 const HjgBenchOptions *options, double *ns)
 {
 	const int	nreps = options->nreps;
 	static HjgBenchTimes times[MAX_REPS + 1];

@@ -229,7 +229,7 @@ hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner
 	hjg_join_free(cpu);
 	for (hjg_u32 row = 0; status == HJG_OK && right && row < in->nprobe; row += HJG_MAX_PROBE_ROWS)
 		right = check_bench_pairs(in, row, in->nprobe - row < HJG_MAX_PROBE_ROWS ? in->nprobe - row : HJG_MAX_PROBE_ROWS,
-							batch_pairs[row / HJG_MAX_PROBE_ROWS], &sum);
+								  batch_pairs[row / HJG_MAX_PROBE_ROWS], &sum);
 	times->good = status == HJG_OK && right && npairs == in->npairs && sum == in->pairs_sum;
 	return times->good;
 }

@@ -37,7 +37,7 @@ typedef struct Draws
 /* Run one join with random ratios, or with those that the model chooses. */
 static bool
 draw_ratios(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
-	 HjgCoupledStrategy strategy, bool choice, hjg_u64 *random, HjgBenchTimes *times)
+			HjgCoupledStrategy strategy, bool choice, hjg_u64 *random, HjgBenchTimes *times)
 {
 	HjgCoupledConfig config = hjg_bench_config(options, strategy);
 

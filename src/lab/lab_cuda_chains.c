@@ -60,7 +60,7 @@ lay_chains(Chains *chains, hjg_u64 nbuckets, int bits, HjgCudaPtr base)
  */
 static HjgStatus
 run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, const Chains *in, const HjgCudaRows *in_rows,
-		 int bits, int all_bits, int bucket_bits, Chains *chains, HjgCudaRows *rows)
+			   int bits, int all_bits, int bucket_bits, Chains *chains, HjgCudaRows *rows)
 {
 	const int	w = hjg_cuda_width_ix(key_width);
 	const hjg_u64 nbuckets = nbuckets_of(side->nrows, all_bits, bucket_bits);
@@ -132,13 +132,13 @@ hjg_lab_chain_partition(HjgCudaStream *stream, int key_width, const HjgCudaSide 
 
 	if (first_bits == parted->bits)
 		status = run_chain_pass(stream, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first,
-						  &parted->rows);
+								&parted->rows);
 	else
 	{
 		status = run_chain_pass(stream, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first, &between);
 		if (status == HJG_OK)
 			status = run_chain_pass(stream, key_width, side, &first, &between, parted->bits - first_bits, parted->bits,
-							  parted->bucket_bits, &second, &parted->rows);
+									parted->bucket_bits, &second, &parted->rows);
 	}
 	if (status == HJG_OK)
 		status = lay_pages(stream, side, second.block != 0 ? &second : &first, parted, units);

@@ -147,7 +147,7 @@ design_traffic(const Design *design, const HjgCudaDevice *device, const HjgCudaS
 
 static HjgStatus
 partition_side(HjgCudaStream *stream, const Design *design, const DesignPlan *plan, int key_width, const HjgCudaSide *side,
-		  HjgCudaParted *parted, HjgKUnits *units)
+			   HjgCudaParted *parted, HjgKUnits *units)
 {
 	HjgStatus	status = hjg_cuda_mark(stream, HJG_CUDA_PARTITION);
 

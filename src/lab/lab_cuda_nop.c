@@ -47,7 +47,7 @@ nop_free(HjgCudaStream *stream, void *join)
 /* Make a table of table_bytes, all ones, with crowded behind it. */
 static HjgStatus
 begin_nop_table(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, size_t table_bytes,
-			NopTable **result)
+				NopTable **result)
 {
 	NopTable	   *table = calloc(1, sizeof(NopTable));
 	HjgStatus	status;

@@ -54,7 +54,7 @@ part_of_spill(const HjgCudaSpill *spec, hjg_u64 part)
 
 static HjgStatus
 load_side_keys(HjgCudaSpilling *spill, const HjgCudaHostSide *side, hjg_u64 most, HjgCudaStream *stream, HjgCudaChunk *chunk,
-		  HjgCudaLoad *load)
+			   HjgCudaLoad *load)
 {
 	const size_t width = (size_t) spill->spec->join.key_width;
 	const hjg_u64 left = side->nrows - spill->next_row;

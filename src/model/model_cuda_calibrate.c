@@ -72,18 +72,18 @@ hjg_model_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, do
 
 	costs->in_mb_ns = bounded_ns(large->times.transfer_ns / ((large->build_rows + large->probe_rows) * KEY_BYTES)) * HJG_MODEL_MB;
 	costs->out_mb_ns = bounded_ns((pairs->times.transfer_ns -
-								 (pairs->build_rows + pairs->probe_rows) * KEY_BYTES * costs->in_mb_ns / HJG_MODEL_MB) /
-								(pairs->probe_rows * HJG_MODEL_PAIR_BYTES)) * HJG_MODEL_MB;
+								   (pairs->build_rows + pairs->probe_rows) * KEY_BYTES * costs->in_mb_ns / HJG_MODEL_MB) /
+								  (pairs->probe_rows * HJG_MODEL_PAIR_BYTES)) * HJG_MODEL_MB;
 
 	/* both sides of one row are partitioned, so each counts half */
 	stream_ns = bounded_ns((parts->times.partition_ns - parts->idle.partition_ns * (1 + count_chunks(parts)) / 2) /
-						 ((parts->build_rows + parts->probe_rows) * HJG_CUDA_PASS_BYTES(KEY_BYTES, 1)));
+						   ((parts->build_rows + parts->probe_rows) * HJG_CUDA_PASS_BYTES(KEY_BYTES, 1)));
 	costs->stream_mb_ns = stream_ns * HJG_MODEL_MB;
 	/* each chunk meets the whole build side */
 	costs->part_row_ns = bounded_ns(probing_ns(parts) / (parts->probe_rows + count_chunks(parts) * parts->build_rows) -
-								  PART_ROW_BYTES * stream_ns);
+									PART_ROW_BYTES * stream_ns);
 	costs->sort_row_ns = bounded_ns((sorted->times.partition_ns - passes * sorted->idle.partition_ns) /
-								  (passes * sorted->build_rows));
+									(passes * sorted->build_rows));
 
 	costs->gather_l2_ns = bounded_ns(probing_ns(small) / small->probe_rows - KEY_BYTES * stream_ns);
 	costs->gather_ns = hjg_model_cuda_beyond_ns(large_bytes, l2_bytes, costs->gather_l2_ns,
@@ -91,5 +91,5 @@ hjg_model_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, do
 	costs->insert_l2_ns = bounded_ns((building_ns(small) - small_bytes * stream_ns) / small->build_rows - KEY_BYTES * stream_ns);
 	costs->insert_ns = hjg_model_cuda_beyond_ns(large_bytes, l2_bytes, costs->insert_l2_ns,
 										  bounded_ns((building_ns(large) - large_bytes * stream_ns) / large->build_rows -
-												   KEY_BYTES * stream_ns));
+													 KEY_BYTES * stream_ns));
 }

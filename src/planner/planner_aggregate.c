@@ -256,7 +256,7 @@ add_parallel_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGroup
 	if (distinct->divisible)
 	{
 		Path	   *parts = gather_rows(root, grouped_rel, all_rows,
-								   hjg_planner_aggregate_distinct(root, grouped_rel, grouping, &distinct->part, HJG_AGGREGATE_COMPLETE, rows));
+										hjg_planner_aggregate_distinct(root, grouped_rel, grouping, &distinct->part, HJG_AGGREGATE_COMPLETE, rows));
 
 		add_path(grouped_rel, hjg_planner_aggregate_rows(root, grouped_rel, &distinct->sum, HJG_AGGREGATE_COMPLETE, parts, parts->rows));
 	}
@@ -319,7 +319,7 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 		else if (readable)
 			inputs[partial].scan = find_scan(paths);
 		rows[partial].rows = describe_grouped_rows(&grouping, partial && paths == NIL ? NULL : partial ? linitial(paths) : input_rel->cheapest_total_path,
-									   inputs[partial]);
+												   inputs[partial]);
 	}
 	if (!has_input(inputs[0]) && !has_input(inputs[1]) && !has_input(rows[0]) && !has_input(rows[1]))
 		return "its rows come neither from a table that can be read in place nor from a GpuHashJoin";

@@ -54,7 +54,7 @@ prune_join(PlannerInfo *root, HjgCandidate *candidate, HjgVerdictKind *kind)
  */
 static void
 consider_pair(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel, JoinType jointype,
-		 JoinPathExtraData *extra)
+			  JoinPathExtraData *extra)
 {
 	HjgCandidate candidate;
 	HjgVerdictKind kind;
