@@ -18,59 +18,79 @@
 #include "calibrate/hjg_calibrate.h"
 #include "planner/hjg_planner.h"
 
-/* Names and units of HjgUnitCosts, in its order. */
-static const struct
+typedef struct CostName
 {
 	const char *name;
 	const char *unit;
-}			cost_names[] = {
-	{"small_unit", "ns per cost unit, 2^13 build rows"},
-	{"large_unit", "ns per cost unit, 2^20 build rows"},
-	{"startup", "ns per join"},
-	{"job", "ns per join in the device process"},
-	{"marshal_tuple", "ns per row read"},
-	{"hash_key", "ns per hashed key"},
-	{"column", "ns per payload column"},
-	{"varlena", "ns more per payload value of variable length"},
-	{"build_tuple", "ns per build row and thread"},
-	{"probe_tuple", "ns per probe row and thread"},
-	{"dense_build", "ns per build row and thread, of an array by key"},
-	{"dense_probe", "ns per probe row and thread, of an array by key"},
-	{"emit_tuple", "ns per row returned"},
-	{"spill_tuple", "ns per narrow row to a temporary file and back"},
-	{"spill", "ns per MB of wider rows to a temporary file and back"},
-	{"transfer", "ns per MB moved"},
-	{"scan_tuple", "ns per row of core's sequential scan"},
-	{"direct_tuple", "ns per row read from heap pages directly"},
-	{"page", "ns more per page"},
-	{"fixed_column", "ns more per column at a fixed place in the row"},
-	{"walk", "ns more per value of variable length before the last column that is wanted"},
-	{"test_fixed", "ns per row and condition in vectors, of fixed width"},
-	{"test_bytes", "ns per row and equality of strings in vectors"},
-	{"test_like", "ns per row and LIKE in vectors"},
-	{"test_numeric", "ns per row and comparison of numerics in vectors"},
-	{"core_row", "ns per row with conditions left to core"},
-	{"core_operator", "ns per row and operator in these"},
-	{"memory", "ns per MB of fresh memory"},
-	{"line", "ns per cache line of a table's rows that comes from memory"},
-	{"bloom_add", "ns per key added to a large Bloom filter"},
-	{"bloom_test", "ns per row tested with a large Bloom filter"},
-	{"bloom_cached", "ns per row tested with a small Bloom filter"},
-	{"lookup", "ns per search of an index by core's nested loop"},
-	{"fetch", "ns per row that such a search finds"},
-	{"miss", "ns per random read of memory"},
-	{"gpu_context", "ns more for the first join on a GPU"},
-	{"gpu_call", "ns per call of a GPU's driver"},
-	{"gpu_in", "ns per MB to a GPU"},
-	{"gpu_out", "ns per MB from a GPU"},
-	{"gpu_stream", "ns per MB of GPU memory read or written in order"},
-	{"gpu_gather_cached", "ns per random read of GPU memory in its cache"},
-	{"gpu_gather", "ns per random read of GPU memory beyond it"},
-	{"gpu_insert_cached", "ns per insert into a table in a GPU's cache"},
-	{"gpu_insert", "ns per insert into a table beyond it"},
-	{"gpu_sort_row", "ns per build row and pass of a sort on a GPU"},
-	{"gpu_part_row", "ns per row of a join of partitions on a GPU"},
-};
+} CostName;
+
+/* COST(costs, field, name, unit) */
+#define UNIT_COSTS(COST) \
+	COST(HjgUnitCosts, small_unit_ns, "small_unit", "ns per cost unit, 2^13 build rows") \
+	COST(HjgUnitCosts, large_unit_ns, "large_unit", "ns per cost unit, 2^20 build rows") \
+	COST(HjgUnitCosts, startup_ns, "startup", "ns per join") \
+	COST(HjgUnitCosts, job_ns, "job", "ns per join in the device process") \
+	COST(HjgUnitCosts, marshal_tuple_ns, "marshal_tuple", "ns per row read") \
+	COST(HjgUnitCosts, hash_key_ns, "hash_key", "ns per hashed key") \
+	COST(HjgUnitCosts, column_ns, "column", "ns per payload column") \
+	COST(HjgUnitCosts, varlena_ns, "varlena", "ns more per payload value of variable length") \
+	COST(HjgUnitCosts, build_tuple_ns, "build_tuple", "ns per build row and thread") \
+	COST(HjgUnitCosts, probe_tuple_ns, "probe_tuple", "ns per probe row and thread") \
+	COST(HjgUnitCosts, dense_build_ns, "dense_build", "ns per build row and thread, of an array by key") \
+	COST(HjgUnitCosts, dense_probe_ns, "dense_probe", "ns per probe row and thread, of an array by key") \
+	COST(HjgUnitCosts, emit_tuple_ns, "emit_tuple", "ns per row returned") \
+	COST(HjgUnitCosts, spill_tuple_ns, "spill_tuple", "ns per narrow row to a temporary file and back") \
+	COST(HjgUnitCosts, spill_mb_ns, "spill", "ns per MB of wider rows to a temporary file and back") \
+	COST(HjgUnitCosts, transfer_mb_ns, "transfer", "ns per MB moved") \
+	COST(HjgUnitCosts, scan_tuple_ns, "scan_tuple", "ns per row of core's sequential scan") \
+	COST(HjgUnitCosts, direct_tuple_ns, "direct_tuple", "ns per row read from heap pages directly") \
+	COST(HjgUnitCosts, page_ns, "page", "ns more per page") \
+	COST(HjgUnitCosts, fixed_column_ns, "fixed_column", "ns more per column at a fixed place in the row") \
+	COST(HjgUnitCosts, walk_ns, "walk", "ns more per value of variable length before the last column that is wanted") \
+	COST(HjgUnitCosts, test_ns[HJG_TEST_FIXED], "test_fixed", "ns per row and condition in vectors, of fixed width") \
+	COST(HjgUnitCosts, test_ns[HJG_TEST_BYTES], "test_bytes", "ns per row and equality of strings in vectors") \
+	COST(HjgUnitCosts, test_ns[HJG_TEST_LIKE], "test_like", "ns per row and LIKE in vectors") \
+	COST(HjgUnitCosts, test_ns[HJG_TEST_NUMERIC], "test_numeric", "ns per row and comparison of numerics in vectors") \
+	COST(HjgUnitCosts, core_row_ns, "core_row", "ns per row with conditions left to core") \
+	COST(HjgUnitCosts, core_operator_ns, "core_operator", "ns per row and operator in these") \
+	COST(HjgUnitCosts, memory_mb_ns, "memory", "ns per MB of fresh memory") \
+	COST(HjgUnitCosts, line_ns, "line", "ns per cache line of a table's rows that comes from memory") \
+	COST(HjgUnitCosts, bloom_add_ns, "bloom_add", "ns per key added to a large Bloom filter") \
+	COST(HjgUnitCosts, bloom_test_ns, "bloom_test", "ns per row tested with a large Bloom filter") \
+	COST(HjgUnitCosts, bloom_cached_ns, "bloom_cached", "ns per row tested with a small Bloom filter") \
+	COST(HjgUnitCosts, lookup_ns, "lookup", "ns per search of an index by core's nested loop") \
+	COST(HjgUnitCosts, fetch_ns, "fetch", "ns per row that such a search finds") \
+	COST(HjgUnitCosts, miss_ns, "miss", "ns per random read of memory") \
+	COST(HjgUnitCosts, cuda.context_ns, "gpu_context", "ns more for the first join on a GPU") \
+	COST(HjgUnitCosts, cuda.call_ns, "gpu_call", "ns per call of a GPU's driver") \
+	COST(HjgUnitCosts, cuda.in_mb_ns, "gpu_in", "ns per MB to a GPU") \
+	COST(HjgUnitCosts, cuda.out_mb_ns, "gpu_out", "ns per MB from a GPU") \
+	COST(HjgUnitCosts, cuda.stream_mb_ns, "gpu_stream", "ns per MB of GPU memory read or written in order") \
+	COST(HjgUnitCosts, cuda.gather_l2_ns, "gpu_gather_cached", "ns per random read of GPU memory in its cache") \
+	COST(HjgUnitCosts, cuda.gather_ns, "gpu_gather", "ns per random read of GPU memory beyond it") \
+	COST(HjgUnitCosts, cuda.insert_l2_ns, "gpu_insert_cached", "ns per insert into a table in a GPU's cache") \
+	COST(HjgUnitCosts, cuda.insert_ns, "gpu_insert", "ns per insert into a table beyond it") \
+	COST(HjgUnitCosts, cuda.sort_row_ns, "gpu_sort_row", "ns per build row and pass of a sort on a GPU") \
+	COST(HjgUnitCosts, cuda.part_row_ns, "gpu_part_row", "ns per row of a join of partitions on a GPU")
+
+/* Costs of an engine that was measured as a whole. */
+#define ENGINE_COSTS(COST) \
+	COST(HjgEngineCosts, start_ns, "engine_start", "ns per join on this device") \
+	COST(HjgEngineCosts, build_ns[0], "engine_build_small", "ns per build row of 2^16, all threads together") \
+	COST(HjgEngineCosts, build_ns[1], "engine_build_large", "ns per build row of 2^20, all threads together") \
+	COST(HjgEngineCosts, probe_ns[0], "engine_probe_small", "ns per probe row, 2^16 build rows") \
+	COST(HjgEngineCosts, probe_ns[1], "engine_probe_large", "ns per probe row, 2^20 build rows")
+
+/* The names of costs, at the places of the costs in their struct as an array. */
+#define COST(costs, field, name, unit) [offsetof(costs, field) / sizeof(double)] = {name, unit},
+static const CostName unit_cost_names[] = {UNIT_COSTS(COST)};
+static const CostName engine_cost_names[] = {ENGINE_COSTS(COST)};
+#undef COST
+
+#define COST(costs, field, name, unit) + 1
+StaticAssertDecl(UNIT_COSTS(COST) == HJG_MODEL_NCOSTS, "each unit cost has a name");
+StaticAssertDecl(ENGINE_COSTS(COST) == sizeof(HjgEngineCosts) / sizeof(double), "each cost of an engine has a name");
+#undef COST
 
 PG_FUNCTION_INFO_V1(hjoin_gpu_calibrate);
 PG_FUNCTION_INFO_V1(hjoin_gpu_costs);
@@ -84,14 +104,14 @@ put_costs(ReturnSetInfo *rsinfo, const double *values, const double *found, int 
 {
 	const double *defaults = (const double *) &hjg_model_default_costs;
 
-	for (int i = first; i < lengthof(cost_names); i++)
+	for (int i = first; i < lengthof(unit_cost_names); i++)
 	{
 		Datum		row[6];
 		bool		nulls[6] = {0};
 
-		row[0] = CStringGetTextDatum(cost_names[i].name);
+		row[0] = CStringGetTextDatum(unit_cost_names[i].name);
 		row[1] = Float8GetDatum(values[i - first]);
-		row[2] = CStringGetTextDatum(cost_names[i].unit);
+		row[2] = CStringGetTextDatum(unit_cost_names[i].unit);
 		row[3] = Float8GetDatum(defaults[i]);
 		row[4] = device != NULL ? CStringGetTextDatum(device) : (Datum) 0;
 		nulls[4] = device == NULL;
@@ -104,27 +124,14 @@ put_costs(ReturnSetInfo *rsinfo, const double *values, const double *found, int 
 static void
 put_engine_costs(ReturnSetInfo *rsinfo, const HjgEngineCosts *costs, const char *device)
 {
-	static const struct
-	{
-		const char *name;
-		const char *unit;
-	}			names[] = {
-		{"engine_start", "ns per join on this device"},
-		{"engine_build_small", "ns per build row of 2^16, all threads together"},
-		{"engine_build_large", "ns per build row of 2^20, all threads together"},
-		{"engine_probe_small", "ns per probe row, 2^16 build rows"},
-		{"engine_probe_large", "ns per probe row, 2^20 build rows"},
-	};
-
-	StaticAssertStmt(lengthof(names) == sizeof(*costs) / sizeof(double), "names of an engine's costs");
-	for (int i = 0; i < lengthof(names); i++)
+	for (int i = 0; i < lengthof(engine_cost_names); i++)
 	{
 		Datum		row[6];
 		bool		nulls[6] = {false, false, false, true, false, false};
 
-		row[0] = CStringGetTextDatum(names[i].name);
+		row[0] = CStringGetTextDatum(engine_cost_names[i].name);
 		row[1] = Float8GetDatum(((const double *) costs)[i]);
-		row[2] = CStringGetTextDatum(names[i].unit);
+		row[2] = CStringGetTextDatum(engine_cost_names[i].unit);
 		row[4] = CStringGetTextDatum(device);
 		row[5] = CStringGetTextDatum("calibrated");
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row, nulls);
@@ -154,7 +161,6 @@ return_costs(FunctionCallInfo fcinfo)
 	HjgGpuFacts facts;
 	const char *source = hjg_service_calibration_state();
 
-	StaticAssertStmt(lengthof(cost_names) == sizeof(HjgUnitCosts) / sizeof(double), "names of unit costs");
 	InitMaterializedSRF(fcinfo, 0);
 	(void) hjg_planner_unit_costs(&costs, 0);
 	if (read_calibration(&calibration) && hjg_model_costs_valid(&calibration.machine))
@@ -218,8 +224,8 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_EXCEPTION),
 				 errmsg("calibration gave implausible costs"),
-				 errdetail("The cost \"%s\" came out as %g %s.", cost_names[implausible].name, ((const double *) &costs)[implausible],
-						   cost_names[implausible].unit),
+				 errdetail("The cost \"%s\" came out as %g %s.", unit_cost_names[implausible].name, ((const double *) &costs)[implausible],
+						   unit_cost_names[implausible].unit),
 				 errhint("Calibrate again when the machine is less busy.")));
 	calibration.machine = costs;
 	memcpy(values, &calibration, sizeof(calibration));
