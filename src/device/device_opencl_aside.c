@@ -58,20 +58,6 @@ static pthread_mutex_t aside_lock = PTHREAD_MUTEX_INITIALIZER;
 static Aside warmed[HJG_CL_DEVICES][HJG_CL_WIDTHS];
 static Aside measured[HJG_CL_DEVICES][HJG_CL_WIDTHS];
 
-static void *
-aside_alloc(void *arg, size_t bytes)
-{
-	return aligned_alloc(64, (bytes + 63) / 64 * 64);
-}
-
-static void
-aside_free(void *arg, void *ptr, size_t bytes)
-{
-	free(ptr);
-}
-
-static const HjgEnv aside_env = {.alloc = aside_alloc, .free = aside_free};
-
 /*
  * Run small joins with half of each step on the device.  The kernel that also unpacks takes longest to
  * compile, and is left to the joins that want it.
@@ -96,7 +82,7 @@ warm_up(const HjgRunner *runner, const HjgCoupledConfig *with, int key_width)
 
 		config.strategy = strategies[partitioned];
 		config.pipeline = HJG_PIPELINE_E;
-		status = hjg_coupled_build(&aside_env, &config, runner, key_width, HJG_MATCH_ALL, &segment, 1, &join);
+		status = hjg_coupled_build(&hjg_cl_plain_env, &config, runner, key_width, HJG_MATCH_ALL, &segment, 1, &join);
 		if (status != HJG_OK)
 			break;
 		status = hjg_coupled_probe(join, &segment, 1, &cursor, &result);
@@ -137,7 +123,7 @@ run_aside(void *arg)
 	runner = hjg_opencl_begin(aside->number, aside->key_width, &config.cpu_threads, aside->reason, sizeof(aside->reason));
 	if (runner != NULL)
 	{
-		HjgEnv		env = aside_env;
+		HjgEnv		env = hjg_cl_plain_env;
 
 		env.pool = config.cpu_threads > 1 ? hjg_pool_create(config.cpu_threads) : NULL;
 		status = !measures ? warm_up(runner, &config, aside->key_width) :

@@ -62,21 +62,23 @@ send_nothing(const char *reason)
 	return send_report(&report) ? 0 : 1;
 }
 
-#ifdef HJG_HAVE_OPENCL
-
-#define TRIED_ROWS 65536
-
 static void *
-tried_alloc(void *arg, size_t bytes)
+plain_alloc(void *arg, size_t bytes)
 {
 	return aligned_alloc(64, (bytes + 63) / 64 * 64);
 }
 
 static void
-tried_free(void *arg, void *ptr, size_t bytes)
+plain_free(void *arg, void *ptr, size_t bytes)
 {
 	free(ptr);
 }
+
+const HjgEnv hjg_cl_plain_env = {.alloc = plain_alloc, .free = plain_free};
+
+#ifdef HJG_HAVE_OPENCL
+
+#define TRIED_ROWS 65536
 
 /* Check that in a join of TRIED_ROWS with themselves each row meets itself. */
 static bool
@@ -96,7 +98,6 @@ pairs_are_right(const HjgPair *pairs, hjg_u64 npairs)
 static bool
 try_join(HjgClDevice *device)
 {
-	const HjgEnv env = {.alloc = tried_alloc, .free = tried_free};
 	HjgRunner  *runner = hjg_cl_runner_create(device, HJG_KEY_WIDTH_4, true);
 	hjg_u32    *keys = malloc(TRIED_ROWS * sizeof(hjg_u32));
 	HjgPair    *pairs = malloc(TRIED_ROWS * sizeof(HjgPair));
@@ -117,7 +118,7 @@ try_join(HjgClDevice *device)
 		config.pipeline = HJG_PIPELINE_E;
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 			config.fixed_ratios[i] = 0;
-		good = hjg_coupled_build(&env, &config, runner, HJG_KEY_WIDTH_4, HJG_MATCH_ALL, &segment, 1, &join) == HJG_OK;
+		good = hjg_coupled_build(&hjg_cl_plain_env, &config, runner, HJG_KEY_WIDTH_4, HJG_MATCH_ALL, &segment, 1, &join) == HJG_OK;
 		if (!good)
 			break;
 		good = hjg_coupled_probe(join, &segment, 1, &cursor, &result) == HJG_OK && pairs_are_right(pairs, result.npairs);

@@ -64,6 +64,9 @@ typedef struct HjgClReport
 
 /* ---- device_opencl_probe.c ---- */
 
+/* The environment of joins that measure or test a device: plain memory, one thread, no end. */
+extern const HjgEnv hjg_cl_plain_env;
+
 /* Environment variable of the child, and of no other process. */
 #define HJG_CL_PROBE_MARK "HJOIN_GPU_PROBE"
 
