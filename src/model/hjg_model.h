@@ -257,10 +257,13 @@ typedef struct HjgLookups
 	double		rows;			/* found by each look-up */
 	double		mb;				/* pages of the table and the index */
 	double		scattered;		/* 0: rows of neighbouring keys lie side by side; 1: anywhere */
+	bool		unmapped;		/* by a new process, which maps memory as it reads it */
 } HjgLookups;
 
 /* Predict the time of the look-ups with all pages in memory. */
 extern double hjg_model_lookups_ns(const HjgUnitCosts *costs, const HjgLookups *lookups);
+/* Predict the time in which a new process maps so much memory that it reads from start to end. */
+extern double hjg_model_map_ns(double mb);
 
 /*
  * Choose the number of partitions, a power of two, for a build side of build_bytes of which memory_bytes

@@ -4,7 +4,8 @@
  *	  each outer row.
  *
  * Calibration measures a search and a row that it finds on a small table, which is in cache.  In a larger
- * table each also reads memory in unpredictable places.
+ * table each also reads memory in unpredictable places.  A new process has to map that, too: the system
+ * does it with the pages around, when the first of them is read.
  */
 #include "model/hjg_model.h"
 
@@ -20,6 +21,25 @@
 #define SEARCH_MISSES 8
 #define ROW_MISSES 4
 
+/* Memory that is mapped at a time, and the time of it, with that of unmapping it at the end of the process. */
+#define MAPPED_MB (64.0 / 1024)
+#define MAP_NS 3000
+
+double
+hjg_model_map_ns(double mb)
+{
+	return mb / MAPPED_MB * MAP_NS;
+}
+
+/* Predict the time in which so many places are mapped, which are scattered. */
+static double
+map_scattered_ns(double mb, double nplaces)
+{
+	const double all = mb / MAPPED_MB;
+
+	return all > 0 ? hjg_model_map_ns(mb) * (1 - exp(-nplaces / all)) : 0;
+}
+
 double
 hjg_model_lookups_ns(const HjgUnitCosts *costs, const HjgLookups *lookups)
 {
@@ -27,5 +47,6 @@ hjg_model_lookups_ns(const HjgUnitCosts *costs, const HjgLookups *lookups)
 		lookups->rows <= 1 ? lookups->rows : 1 + (lookups->rows - 1) * lookups->scattered;
 	const double misses = lookups->mb > CACHED_MB ? SEARCH_MISSES + ROW_MISSES * scattered_rows : 0;
 
-	return lookups->nlookups * (costs->lookup_ns + lookups->rows * costs->fetch_ns + misses * costs->miss_ns);
+	return lookups->nlookups * (costs->lookup_ns + lookups->rows * costs->fetch_ns + misses * costs->miss_ns) +
+		(lookups->unmapped ? map_scattered_ns(lookups->mb, lookups->nlookups * scattered_rows) : 0);
 }

@@ -26,6 +26,7 @@
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "storage/pg_shmem.h"
 
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner_path.h"
@@ -186,6 +187,13 @@ find_loop(const HjgCandidate *candidate, const Path *driver, const RelOptInfo *r
 	return cheapest;
 }
 
+/* Does the path run in new processes whose memory is mapped in small pages? */
+static bool
+maps_memory(const Path *path)
+{
+	return path->parallel_workers > 0 && huge_pages != HUGE_PAGES_ON;
+}
+
 /* Describe the look-ups of a loop to the model. */
 static HjgLookups
 describe_lookups(const HjgCandidate *candidate, HjgQueryFacts *facts, const Path *driver, const Path *lookup)
@@ -195,7 +203,8 @@ describe_lookups(const HjgCandidate *candidate, HjgQueryFacts *facts, const Path
 		.rows = lookup->rows * fetched_share(candidate, lookup),
 		.mb = lookup->parent->pages * (BLCKSZ / (1024.0 * 1024.0)),
 		.scattered = IsA(lookup, IndexPath) ?
-			hjg_planner_scattering(facts, ((const IndexPath *) lookup)->indexinfo) : 1
+			hjg_planner_scattering(facts, ((const IndexPath *) lookup)->indexinfo) : 1,
+		.unmapped = maps_memory(driver)
 	};
 }
 
@@ -214,6 +223,8 @@ is_loop_preferred(const HjgCandidate *candidate, const HjgOffer *offer, const Hj
 	const HjgJoinShape *shape = &offer->shape;
 	double		ours_ns = prediction->total_ns;
 
+	if (loop->lookups.unmapped)
+		ours_ns += hjg_model_map_ns(loop->lookups.mb / hjg_planner_participants(&offer->own->custom.path));
 	if (loop->driving == candidate->innerrel)
 		ours_ns += child_ns(offer->outer, &shape->probe_scan, hjg_planner_scan_unit_ns(offer->costs)) - driving_ns(prediction->saved_build_ns, &shape->build_scan);
 	else

@@ -186,6 +186,7 @@ test_lookups(void)
 	bool		grows = true;
 	bool		order_saves = true;
 	bool		cache_saves = true;
+	bool		mapping_costs = true;
 	const HjgUnitCosts *costs = &hjg_model_default_costs;
 
 	for (int i = 0; i < 10000; i++)
@@ -205,10 +206,14 @@ test_lookups(void)
 		other = lookups;
 		other.mb = 1;
 		cache_saves &= hjg_model_lookups_ns(costs, &other) < ns;
+		other = lookups;
+		other.unmapped = true;
+		mapping_costs &= hjg_model_lookups_ns(costs, &other) > ns && hjg_model_lookups_ns(costs, &other) <= (ns + hjg_model_map_ns(100)) * (1 + 1e-9);
 	}
 	ok(grows, "more look-ups, and more rows of each, take longer");
 	ok(order_saves, "rows in the order of their keys are found no slower than scattered ones");
 	ok(cache_saves, "a table that stays in cache is searched faster");
+	ok(mapping_costs, "a new process maps what it searches, at most the whole table");
 }
 
 static void
