@@ -4,7 +4,7 @@
 # computes, and what waits most of the time.
 #
 #   test/run_check.sh [PART...]     only these parts (and the build)
-#   HJG_FUZZ_QUERIES=250 HJG_FUZZ_SEED=N   length and seed of the fuzz run
+#   HJG_FUZZ_QUERIES=400 HJG_FUZZ_SEED=N   length and seed of the fuzz run
 #   HJG_KEEP=1                      keep the work directory
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . test/lib.sh
@@ -125,8 +125,8 @@ run_fuzz() {
 	local fuzz=(perl test/fuzz/hjg_fuzz.pl --seed "${HJG_FUZZ_SEED:-20240501}" --repro-dir "$WORK/log")
 	cluster_start fuzz "hjoin_gpu.arena_size = '256MB'" "max_prepared_transactions = 5" || return 1
 	as_user psql -qX -c 'create extension hjoin_gpu' || rc=1
-	bounded "${fuzz[@]}" --queries "${HJG_FUZZ_QUERIES:-250}" || rc=1
-	bounded "${fuzz[@]}" --queries 60 --writers 2 || rc=1
+	bounded "${fuzz[@]}" --queries "${HJG_FUZZ_QUERIES:-400}" || rc=1
+	bounded "${fuzz[@]}" --queries 100 --writers 2 || rc=1
 	no_crash fuzz || rc=1
 	cluster_stop fuzz || rc=1
 	return $rc
