@@ -187,7 +187,7 @@ find_loop(const HjgCandidate *candidate, const Path *driver, const RelOptInfo *r
 	return cheapest;
 }
 
-/* Does the path run in new processes whose memory is mapped in small pages? */
+/* Does the path run in new processes whose memory is mapped in small pages? With huge_pages = try that is assumed. */
 static bool
 maps_memory(const Path *path)
 {

@@ -16,7 +16,9 @@
  *
  * Where. The order is in the query's DSA area, and all processes find it in core's descriptor of the parallel scan: its counter of
  * blocks is far behind the end, where core's functions would find no block, and its lower bits are the place of the order. The
- * descriptor's lock protects that, and the number of processes that use the order; the last one frees it at the end.
+ * descriptor's first block, which core does not need then, counts the processes that use the order; the last one frees it at the
+ * end. The descriptor's lock protects both. A scan that ended early leaves the order to the end of the query's area, and its next
+ * execution goes by blocks.
  */
 #include "postgres.h"
 
@@ -43,12 +45,11 @@
 #define LEAST_RANGE 64
 #define MOST_RANGE 512
 
-/* Of core's counter of blocks: there is an order. The other bits are its place; 0: it has ended. */
+/* Mark core's counter of blocks: there is an order. The other bits are its place; 0: it has ended. */
 #define IN_ORDER (UINT64CONST(1) << 62)
 
 typedef struct SharedOrder
 {
-	int			nusers;			/* processes, under the descriptor's lock */
 	uint32		nblocks;		/* of the scan */
 	uint32		range;
 	pg_atomic_uint32 next_buffers;	/* ranges that were claimed of buffers, */
@@ -151,7 +152,7 @@ agree_on_order(ParallelBlockTableScanDesc parallel, dsa_pointer offered)
 	{
 		chosen = IN_ORDER | offered;
 		pg_atomic_write_u64(&parallel->phs_nallocated, chosen);
-		parallel->phs_startblock = 0;
+		parallel->phs_startblock = 0;	/* users */
 	}
 	if (chosen > IN_ORDER)
 		parallel->phs_startblock++;
@@ -265,8 +266,11 @@ take_blocks(HjgPageOrder *order)
 			add_block(order, block_in_buffer(i, order->relation), i + 1);
 	}
 	while (order->n == 0 && claim_range(&shared->next_blocks, shared->range, shared->nblocks, &from, &to))
+	{
+		CHECK_FOR_INTERRUPTS();
 		for (BlockNumber block = from; block < to; block++)
 			add_block(order, block, InvalidBuffer);
+	}
 	if (order->n == 0)
 		leave_order(order);
 }
