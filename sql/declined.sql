@@ -62,6 +62,10 @@ select hjg_watched('select count(*) from probe p join build b on p.k = b.k') as 
 	hjg_watched('select * from one_row o join nothing n on o.k = n.k') as small,
 	hjg_watched('select * from probe p join build b on p.id = b.id where b.id < 9') as by_index,
 	hjg_watched('select count(*) from probe p left join build b on p.k = b.k join one_row o on o.k = p.k where p.v in (select v from build where id < 5)') as chain;
+-- GEQO forgets the joins that it tries
+set geqo_threshold = 2;
+select hjg_watched('select count(*) from probe p join build b on p.k = b.k join one_row o on o.k = p.k join nothing n on n.k = b.k') as by_geqo;
+reset geqo_threshold;
 reset client_min_messages;
 set enable_hashjoin = off;
 select hjg_used('select * from probe p join build b on p.k = b.k') as hash_joins_are_off;

@@ -137,7 +137,9 @@ typedef struct HjgQueryFacts
 	int			ncolumns;
 	HjgColumnFacts columns[HJG_KNOWN_COLUMNS];
 	HjgAggregateFacts aggregates;
-	List	   *verdicts;		/* planner_trace.c */
+	struct HjgVerdict *verdicts;	/* on pairs (planner_trace.c) */
+	int			nverdicts;
+	int			verdicts_room;
 	Relids		grouped;		/* relations whose rows are grouped, */
 	const char *grouping_declined;	/* and the reason why core groups them, or NULL */
 } HjgQueryFacts;
@@ -232,8 +234,8 @@ typedef enum HjgVerdictKind
 	HJG_VERDICT_ACCEPTED
 } HjgVerdictKind;
 
-/* Note the verdict on a candidate if hjoin_gpu.explain_declined is on; why is NULL if it was accepted. */
-extern void hjg_planner_note(PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKind kind, const char *why);
+/* Note the verdict on a candidate; why is a constant, or NULL if it was accepted. */
+extern void hjg_planner_note(const PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKind kind, const char *why);
 /* Note why no GpuAggregate groups the rows of a relation; NULL: one does. */
 extern void hjg_planner_note_grouping(PlannerInfo *root, const RelOptInfo *rel, const char *why);
 /* Report the verdicts on a query whose planning has ended. */

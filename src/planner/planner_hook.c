@@ -20,15 +20,13 @@
 static set_join_pathlist_hook_type previous_join_pathlist_hook = NULL;
 
 /*
- * Return the reason why a join is not considered; NULL if it is. The bound is cheaper to compute than the rules, but
- * hjoin_gpu.explain_declined reports a rule rather than the bound, because it is more informative. hjoin_gpu.force overrides
- * enable_hashjoin and prices, but not distrust.
+ * Return the reason why a join is not considered; NULL if it is. The bound is cheaper to compute than the rules, which are
+ * not asked where it decides. hjoin_gpu.force overrides enable_hashjoin and prices, but not distrust.
  */
 static const char *
 prune_join(PlannerInfo *root, HjgCandidate *candidate, HjgVerdictKind *kind)
 {
 	const char *dearer;
-	const char *rule;
 
 	*kind = HJG_VERDICT_RULE;
 	if (!hjg_planner_sources->trusted())
@@ -37,13 +35,8 @@ prune_join(PlannerInfo *root, HjgCandidate *candidate, HjgVerdictKind *kind)
 		return "enable_hashjoin is off";
 	hjg_planner_expect_aggregates(root, candidate);
 	dearer = hjg_planner_bound(root, candidate);
-	if (dearer == NULL || hjg_explain_declined)
-	{
-		candidate->facts = hjg_planner_facts(root);
-		rule = hjg_planner_check_rules(root, candidate);
-		if (rule != NULL)
-			return rule;
-	}
+	if (dearer == NULL)
+		return hjg_planner_check_rules(root, candidate);
 	*kind = HJG_VERDICT_BOUND;
 	return dearer;
 }
@@ -61,6 +54,7 @@ consider_pair(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelO
 	const char *why;
 
 	/* no initializer: zeroing takes longer than most calls */
+	candidate.facts = hjg_planner_facts(root);
 	candidate.joinrel = joinrel;
 	candidate.outerrel = outerrel;
 	candidate.innerrel = innerrel;

@@ -1,10 +1,10 @@
 /*
  * planner_trace.c
- *	  Reports why joins and groupings are left to core (hjoin_gpu.explain_declined).
+ *	  Keeps why joins and groupings are left to core, and reports it (hjoin_gpu.explain_declined).
  *
  * The hook is called for a join in both orders of its sides, and for some joins as several types; each call ends with a
- * verdict. Verdicts are collected while a query is planned, and reported at the end for pairs that were accepted in neither
- * order. Planning is the same whether they are collected or not.
+ * verdict. The strongest verdict on each pair is kept while a query is planned, whether or not anybody looks; if so, pairs
+ * that were accepted in neither order are reported at the end. A reason is a constant, so that keeping it takes no time.
  */
 #include "postgres.h"
 
@@ -15,50 +15,53 @@
 #include "planner/hjg_planner_path.h"
 
 /* The strongest verdict on a pair of sides; of equally strong verdicts, the last. */
-typedef struct Verdict
+typedef struct HjgVerdict
 {
-	Relids		outer;
-	Relids		inner;
+	const RelOptInfo *outer;
+	const RelOptInfo *inner;
 	HjgVerdictKind kind;
 	const char *why;
-} Verdict;
+} HjgVerdict;
 
-static Verdict *
+/* Verdicts that there is room for at first. */
+#define FIRST_VERDICTS 32
+
+/* Find the verdict on the candidate's pair; core asks for both orders and all types of a pair one after the other. */
+static HjgVerdict *
 find_verdict(HjgQueryFacts *facts, const HjgCandidate *candidate)
 {
-	const Relids outer = candidate->outerrel->relids;
-	const Relids inner = candidate->innerrel->relids;
-	Verdict    *verdict;
-	ListCell   *lc;
+	const RelOptInfo *outer = candidate->outerrel;
+	const RelOptInfo *inner = candidate->innerrel;
+	HjgVerdict *verdict;
 
-	foreach(lc, facts->verdicts)
+	if (facts->nverdicts > 0)
 	{
-		verdict = lfirst(lc);
-		if ((bms_equal(verdict->outer, outer) && bms_equal(verdict->inner, inner)) ||
-			(bms_equal(verdict->outer, inner) && bms_equal(verdict->inner, outer)))
+		verdict = &facts->verdicts[facts->nverdicts - 1];
+		if ((verdict->outer == outer && verdict->inner == inner) || (verdict->outer == inner && verdict->inner == outer))
 			return verdict;
 	}
-	verdict = palloc0(sizeof(Verdict));
-	verdict->outer = bms_copy(outer);
-	verdict->inner = bms_copy(inner);
-	facts->verdicts = lappend(facts->verdicts, verdict);
+	if (facts->nverdicts == facts->verdicts_room)
+	{
+		facts->verdicts_room = Max(2 * facts->nverdicts, FIRST_VERDICTS);
+		facts->verdicts = facts->verdicts == NULL ? palloc(facts->verdicts_room * sizeof(HjgVerdict)) :
+			repalloc(facts->verdicts, facts->verdicts_room * sizeof(HjgVerdict));
+	}
+	verdict = &facts->verdicts[facts->nverdicts++];
+	verdict->outer = outer;
+	verdict->inner = inner;
+	verdict->kind = HJG_VERDICT_BOUND;
 	return verdict;
 }
 
+/* GEQO discards the joins that it tries, and makes those of the tree that it takes again, in the planner's memory. */
 void
-hjg_planner_note(PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKind kind, const char *why)
+hjg_planner_note(const PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKind kind, const char *why)
 {
-	HjgQueryFacts *facts;
-	Verdict    *verdict;
-	MemoryContext old_context;
+	HjgVerdict *verdict;
 
-	if (!hjg_explain_declined)
+	if (CurrentMemoryContext != root->planner_cxt)
 		return;
-	facts = hjg_planner_facts(root);
-	/* the current context may be a short-lived one of GEQO */
-	old_context = MemoryContextSwitchTo(root->planner_cxt);
-	verdict = find_verdict(facts, candidate);
-	MemoryContextSwitchTo(old_context);
+	verdict = find_verdict(candidate->facts, candidate);
 	if (verdict->kind > kind)
 		return;
 	verdict->kind = kind;
@@ -68,11 +71,8 @@ hjg_planner_note(PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKin
 void
 hjg_planner_note_grouping(PlannerInfo *root, const RelOptInfo *rel, const char *why)
 {
-	HjgQueryFacts *facts;
+	HjgQueryFacts *facts = hjg_planner_facts(root);
 
-	if (!hjg_explain_declined)
-		return;
-	facts = hjg_planner_facts(root);
 	facts->grouped = rel->relids;
 	facts->grouping_declined = why;
 }
@@ -95,21 +95,20 @@ void
 hjg_planner_report(PlannerInfo *root)
 {
 	HjgQueryFacts *facts = hjg_planner_known_facts(root);
-	ListCell   *lc;
 
 	if (facts == NULL)
 		return;
-	foreach(lc, facts->verdicts)
+	for (int i = 0; i < facts->nverdicts; i++)
 	{
-		const Verdict *verdict = lfirst(lc);
+		const HjgVerdict *verdict = &facts->verdicts[i];
 
 		if (verdict->kind != HJG_VERDICT_ACCEPTED)
 			ereport(NOTICE,
 					(errmsg("%s declined for the join of (%s) with (%s)", HJG_NODE_NAME,
-							relation_names(root, verdict->outer), relation_names(root, verdict->inner)),
+							relation_names(root, verdict->outer->relids), relation_names(root, verdict->inner->relids)),
 					 errdetail("Reason: %s.", verdict->why)));
 	}
-	facts->verdicts = NIL;
+	facts->nverdicts = 0;
 	if (facts->grouping_declined != NULL)
 		ereport(NOTICE,
 				(errmsg("%s declined for the rows of (%s)", HJG_AGGREGATE_NAME, relation_names(root, facts->grouped)),
