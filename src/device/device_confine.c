@@ -92,8 +92,8 @@ static const char *const gpu_devices[] = {"nvidia", "dri", "kfd", "dxg", "accel"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-static char **forbidden;		/* absolute, without symbolic links */
-static size_t nforbidden;
+static char **forbidden_paths;		/* absolute, without symbolic links */
+static size_t nforbidden_paths;
 static DIR *dev_dir;			/* /dev, opened before the rules forbid listing it; NULL: no rules */
 static int	known_gpus;			/* GPU entries in /dev that the rules allow */
 
@@ -105,14 +105,14 @@ forbid_path(const char *path)
 
 	if (real == NULL)
 		return errno == ENOENT || errno == ENOTDIR;
-	more = realloc(forbidden, (nforbidden + 1) * sizeof(*forbidden));
+	more = realloc(forbidden_paths, (nforbidden_paths + 1) * sizeof(*forbidden_paths));
 	if (more == NULL)
 	{
 		free(real);
 		return false;
 	}
-	forbidden = more;
-	forbidden[nforbidden++] = real;
+	forbidden_paths = more;
+	forbidden_paths[nforbidden_paths++] = real;
 	return true;
 }
 
@@ -197,11 +197,11 @@ allow_real(int ruleset, const char *path, hjg_u64 rights)
 {
 	bool		divided = false;
 
-	for (size_t i = 0; i < nforbidden; i++)
+	for (size_t i = 0; i < nforbidden_paths; i++)
 	{
-		if (is_within(path, forbidden[i]))
+		if (is_within(path, forbidden_paths[i]))
 			return;
-		divided = divided || is_within(forbidden[i], path);
+		divided = divided || is_within(forbidden_paths[i], path);
 	}
 	if (divided)
 		allow_entries(ruleset, path, rights);
@@ -444,10 +444,10 @@ hjg_confine(const char *data_dir, const char *cache_dir)
 	confined |= landlock << HJG_CONFINED_LANDLOCK_SHIFT;
 	if (restrict_calls())
 		confined |= HJG_CONFINED_SECCOMP;
-	for (size_t i = 0; i < nforbidden; i++)
-		free(forbidden[i]);
-	free(forbidden);
-	forbidden = NULL;
-	nforbidden = 0;
+	for (size_t i = 0; i < nforbidden_paths; i++)
+		free(forbidden_paths[i]);
+	free(forbidden_paths);
+	forbidden_paths = NULL;
+	nforbidden_paths = 0;
 	return confined;
 }

@@ -14,7 +14,7 @@
 #include "layout/hjg_hash.h"
 #include "model/hjg_cuda_model.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static HjgCudaDevice devices[HJG_CUDA_MAX_DEVICES];
 static int	ndevices;
 static size_t budget_bytes;
@@ -108,7 +108,7 @@ hjg_cuda_list(HjgDeviceInfo *infos, int room)
 		count = room;
 	if (count > HJG_CUDA_MAX_DEVICES)
 		count = HJG_CUDA_MAX_DEVICES;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&devices_lock);
 	for (int i = 0; i < count; i++)
 	{
 		HjgCudaDevice found = {0};
@@ -125,7 +125,7 @@ hjg_cuda_list(HjgDeviceInfo *infos, int room)
 		infos[i].warm = devices[i].context != NULL;
 		infos[i].state = usable ? HJG_DEVICE_READY : HJG_DEVICE_FAILED;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&devices_lock);
 	return count;
 }
 
@@ -160,13 +160,13 @@ hjg_cuda_enter(int number, char *reason, size_t room)
 	HjgCudaResult result;
 	bool		good;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&devices_lock);
 	good = number < ndevices;
 	if (!good)
 		snprintf(reason, room, "%s has not been found", hjg_device_name((HjgDeviceId) {HJG_KIND_CUDA, number}).text);
 	else if (device->context == NULL)
 		good = make_context(device, reason, room);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&devices_lock);
 	if (!good)
 		return NULL;
 	result = hjg_cuda.context_set(device->context);
@@ -181,10 +181,10 @@ hjg_cuda_made(int number)
 {
 	HjgCudaDevice *device = NULL;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&devices_lock);
 	if (number < ndevices && devices[number].context != NULL)
 		device = &devices[number];
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&devices_lock);
 	if (device != NULL && hjg_cuda.context_set(device->context) != HJG_CUDA_SUCCESS)
 		return NULL;
 	return device;
@@ -250,7 +250,7 @@ hjg_cuda_kernel_load(HjgCudaDevice *device, HjgCudaKernel *kernel, unsigned shar
 
 	if (function != NULL && shared_bytes <= __atomic_load_n(&kernel->shared_bytes[d], __ATOMIC_ACQUIRE))
 		return HJG_CUDA_SUCCESS;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&devices_lock);
 	function = kernel->functions[d];
 	if (function == NULL)
 		result = find_function(device, kernel, &function);
@@ -262,6 +262,6 @@ hjg_cuda_kernel_load(HjgCudaDevice *device, HjgCudaKernel *kernel, unsigned shar
 	}
 	if (result == HJG_CUDA_SUCCESS)
 		__atomic_store_n(&kernel->functions[d], function, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&devices_lock);
 	return result;
 }

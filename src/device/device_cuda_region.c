@@ -36,9 +36,9 @@ typedef struct Region
 	hjg_u64		retry_ns;		/* earliest time of the next attempt */
 } Region;
 
-static pthread_rwlock_t use = PTHREAD_RWLOCK_INITIALIZER;	/* shared: operations, exclusive: unregistering */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* registering */
-static const HjgArenaView *view;
+static pthread_rwlock_t regions_in_use = PTHREAD_RWLOCK_INITIALIZER;	/* shared: operations, exclusive: unregistering */
+static pthread_mutex_t regions_lock = PTHREAD_MUTEX_INITIALIZER;	/* registering */
+static const HjgArenaView *arena_view;
 static Region *regions;
 static hjg_u32 nregions;		/* of inputs, then as many of results */
 static hjg_u32 memory_wanted;	/* in the arena, when regions were last unregistered for it */
@@ -49,7 +49,7 @@ hjg_cuda_region_open(const HjgArenaView *with)
 {
 	free(regions);
 	regions = NULL;
-	view = with;
+	arena_view = with;
 	nregions = with == NULL ? 0 : (with->nslabs + REGION_SLABS - 1) / REGION_SLABS;
 	if (nregions > 0)
 		regions = calloc(2 * (size_t) nregions, sizeof(Region));
@@ -78,10 +78,10 @@ region_of(const char *ptr)
 {
 	if (nregions == 0)
 		return NULL;
-	if (ptr >= view->inputs && ptr < view->inputs + (size_t) view->nslabs * HJG_SLAB_BYTES)
-		return &regions[(size_t) (ptr - view->inputs) / REGION_BYTES];
-	if (ptr >= view->results && ptr < view->results + (size_t) view->nslabs * HJG_SLAB_BYTES)
-		return &regions[nregions + (size_t) (ptr - view->results) / REGION_BYTES];
+	if (ptr >= arena_view->inputs && ptr < arena_view->inputs + (size_t) arena_view->nslabs * HJG_SLAB_BYTES)
+		return &regions[(size_t) (ptr - arena_view->inputs) / REGION_BYTES];
+	if (ptr >= arena_view->results && ptr < arena_view->results + (size_t) arena_view->nslabs * HJG_SLAB_BYTES)
+		return &regions[nregions + (size_t) (ptr - arena_view->results) / REGION_BYTES];
 	return NULL;
 }
 
@@ -89,7 +89,7 @@ static void
 clear_holds(const Region *region, hjg_u32 nslabs)
 {
 	for (hjg_u32 i = 0; i < nslabs; i++)
-		__atomic_store_n(&view->holds[region->first + i], 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&arena_view->holds[region->first + i], 0, __ATOMIC_SEQ_CST);
 }
 
 /* Mark the region's slabs as held; false when a slab's memory is being removed. */
@@ -98,8 +98,8 @@ hold_slabs(const Region *region)
 {
 	for (hjg_u32 i = 0; i < region->nslabs; i++)
 	{
-		__atomic_store_n(&view->holds[region->first + i], 1, __ATOMIC_SEQ_CST);
-		if (__atomic_load_n(&view->slabs[region->first + i].trimming, __ATOMIC_SEQ_CST) == 0)
+		__atomic_store_n(&arena_view->holds[region->first + i], 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&arena_view->slabs[region->first + i].trimming, __ATOMIC_SEQ_CST) == 0)
 			continue;
 		clear_holds(region, i + 1);
 		return false;
@@ -110,14 +110,14 @@ hold_slabs(const Region *region)
 void
 hjg_cuda_region_enter(void)
 {
-	pthread_rwlock_rdlock(&use);
+	pthread_rwlock_rdlock(&regions_in_use);
 }
 
 void
 hjg_cuda_region_leave(void)
 {
 	__atomic_store_n(&last_use_ns, hjg_now_ns(), __ATOMIC_RELAXED);
-	pthread_rwlock_unlock(&use);
+	pthread_rwlock_unlock(&regions_in_use);
 }
 
 void
@@ -127,7 +127,7 @@ hjg_cuda_region_pin(const void *ptr)
 
 	if (region == NULL || __atomic_load_n(&region->pinned, __ATOMIC_ACQUIRE) != 0)
 		return;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&regions_lock);
 	if (region->pinned == 0 && hjg_now_ns() >= region->retry_ns)
 	{
 		region->retry_ns = hjg_now_ns() + RETRY_NS;
@@ -140,16 +140,16 @@ hjg_cuda_region_pin(const void *ptr)
 				clear_holds(region, region->nslabs);
 		}
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&regions_lock);
 }
 
 void
 hjg_cuda_region_trim(unsigned idle_ms)
 {
-	const hjg_u32 wanted = view == NULL ? memory_wanted : __atomic_load_n(&view->control->memory_wanted, __ATOMIC_RELAXED);
+	const hjg_u32 wanted = arena_view == NULL ? memory_wanted : __atomic_load_n(&arena_view->control->memory_wanted, __ATOMIC_RELAXED);
 	const hjg_u64 unused_ns = hjg_now_ns() - __atomic_load_n(&last_use_ns, __ATOMIC_RELAXED);
 
-	if ((wanted == memory_wanted && unused_ns < (hjg_u64) idle_ms * 1000000) || pthread_rwlock_trywrlock(&use) != 0)
+	if ((wanted == memory_wanted && unused_ns < (hjg_u64) idle_ms * 1000000) || pthread_rwlock_trywrlock(&regions_in_use) != 0)
 		return;
 	memory_wanted = wanted;
 	for (Region *region = regions; region < regions + 2 * nregions; region++)
@@ -160,7 +160,7 @@ hjg_cuda_region_trim(unsigned idle_ms)
 		region->retry_ns = 0;
 		clear_holds(region, region->nslabs);
 	}
-	pthread_rwlock_unlock(&use);
+	pthread_rwlock_unlock(&regions_in_use);
 }
 
 /* ---- copies ---- */

@@ -10,8 +10,8 @@
 
 HJG_CUDA_KERNEL(hjg_k_post_count, "cuda_flow");
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static HjgCudaStreams *kept[HJG_CUDA_MAX_DEVICES];
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static HjgCudaStreams *kept_streams[HJG_CUDA_MAX_DEVICES];
 
 static HjgCudaStream *
 stream_of(HjgCudaStreams *streams, int i)
@@ -38,11 +38,11 @@ hjg_cuda_streams_take(HjgCudaDevice *device, const HjgEnv *env, HjgCudaGrant *gr
 	HjgStatus	status = HJG_OK;
 
 	*taken = NULL;
-	pthread_mutex_lock(&lock);
-	streams = kept[device->number];
+	pthread_mutex_lock(&kept_lock);
+	streams = kept_streams[device->number];
 	if (streams != NULL)
-		kept[device->number] = streams->next;
-	pthread_mutex_unlock(&lock);
+		kept_streams[device->number] = streams->next;
+	pthread_mutex_unlock(&kept_lock);
 	if (streams == NULL)
 	{
 		void	   *header = NULL;
@@ -101,10 +101,10 @@ hjg_cuda_streams_give(HjgCudaStreams *streams)
 		stream_of(streams, i)->env = NULL;
 		stream_of(streams, i)->grant = NULL;
 	}
-	pthread_mutex_lock(&lock);
-	streams->next = kept[device->number];
-	kept[device->number] = streams;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&kept_lock);
+	streams->next = kept_streams[device->number];
+	kept_streams[device->number] = streams;
+	pthread_mutex_unlock(&kept_lock);
 }
 
 HjgStatus

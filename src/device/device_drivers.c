@@ -31,7 +31,7 @@ static const HjgDriver *const drivers[] = {
  * The devices as the drivers listed them.  The arena has a copy, to which a wild driver may write: one
  * changed word there would take a device away from all users, so the copy is restored repeatedly.
  */
-static HjgDeviceInfo listed[HJG_MAX_DEVICES];
+static HjgDeviceInfo listed_devices[HJG_MAX_DEVICES];
 
 static void
 list_driver(const HjgDriver *driver, HjgDeviceInfo *infos)
@@ -54,7 +54,7 @@ publish_devices(HjgDeviceInfo *entries)
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{
 		HjgDeviceInfo *entry = &entries[i];
-		const HjgDeviceInfo *info = &listed[i];
+		const HjgDeviceInfo *info = &listed_devices[i];
 
 		if (memcmp(entry, info, sizeof(*info)) == 0)
 			continue;
@@ -69,9 +69,9 @@ publish_devices(HjgDeviceInfo *entries)
 void
 hjg_drivers_open(HjgDeviceInfo *devices, bool all)
 {
-	HjgDeviceInfo *infos = listed;
+	HjgDeviceInfo *infos = listed_devices;
 
-	memset(listed, 0, sizeof(listed));
+	memset(listed_devices, 0, sizeof(listed_devices));
 	for (size_t d = 0; d < NDRIVERS; infos += drivers[d]->room, d++)
 		if (all || drivers[d]->tend == NULL)
 			list_driver(drivers[d], infos);
@@ -92,11 +92,11 @@ hjg_driver_of(int device_ix, int *number)
 
 /* ---- the watcher ---- */
 
-static pthread_t watcher;
+static pthread_t watcher_thread;
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t watch_wake;
 static bool watch_stop;
-static bool watching;
+static bool watcher_runs;
 
 static void *
 watch_main(void *arg)
@@ -106,7 +106,7 @@ watch_main(void *arg)
 	pthread_mutex_lock(&watch_lock);
 	while (!watch_stop)
 	{
-		HjgDeviceInfo *infos = listed;
+		HjgDeviceInfo *infos = listed_devices;
 
 		pthread_mutex_unlock(&watch_lock);
 		if (hjg_now_ns() >= list_ns)
@@ -140,20 +140,20 @@ hjg_drivers_watch(HjgDeviceInfo *devices)
 {
 	watch_stop = false;
 	hjg_wait_init(&watch_wake);
-	watching = pthread_create(&watcher, NULL, watch_main, devices) == 0;
-	return watching;
+	watcher_runs = pthread_create(&watcher_thread, NULL, watch_main, devices) == 0;
+	return watcher_runs;
 }
 
 void
 hjg_drivers_unwatch(void)
 {
-	if (!watching)
+	if (!watcher_runs)
 		return;
 	pthread_mutex_lock(&watch_lock);
 	watch_stop = true;
 	pthread_cond_signal(&watch_wake);
 	pthread_mutex_unlock(&watch_lock);
-	pthread_join(watcher, NULL);
+	pthread_join(watcher_thread, NULL);
 	pthread_cond_destroy(&watch_wake);
-	watching = false;
+	watcher_runs = false;
 }

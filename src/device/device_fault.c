@@ -47,7 +47,7 @@ static const char *const phase_names[HJG_FAULT_PHASE_COUNT] = {"start", "build",
 
 static Fault faults[MAX_FAULTS];
 static int	nfaults;
-static unsigned counts[HJG_FAULT_PHASE_COUNT];
+static unsigned fault_counts[HJG_FAULT_PHASE_COUNT];
 
 static int
 find_name(const char *const *names, int n, const char *name)
@@ -129,7 +129,7 @@ hjg_fault_here(HjgFaultPhase phase, bool (*poll) (void *), void *arg)
 
 	if (nfaults == 0)
 		return HJG_SPOIL_NOTHING;
-	count = __atomic_add_fetch(&counts[phase], 1, __ATOMIC_SEQ_CST);
+	count = __atomic_add_fetch(&fault_counts[phase], 1, __ATOMIC_SEQ_CST);
 	for (int i = 0; i < nfaults; i++)
 	{
 		const Fault *fault = &faults[i];

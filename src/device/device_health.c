@@ -29,7 +29,7 @@
 #define EXIT_DEVICE 4			/* adds to those of device_main.c */
 
 static HjgDeviceHealth own_table[HJG_MAX_DEVICES];	/* of a tool without an arena */
-static HjgDeviceHealth *table = own_table;
+static HjgDeviceHealth *health_table = own_table;
 static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;	/* runners make entries */
 
 /* Find or make the device's entry; NULL when the table is full. */
@@ -41,10 +41,10 @@ entry_of(const char *device)
 	pthread_mutex_lock(&names_lock);
 	for (int i = 0; i < HJG_MAX_DEVICES && entry == NULL; i++)
 	{
-		if (table[i].name[0] == '\0')
-			snprintf(table[i].name, sizeof(table[i].name), "%s", device);
-		if (strncmp(table[i].name, device, sizeof(table[i].name)) == 0)
-			entry = &table[i];
+		if (health_table[i].name[0] == '\0')
+			snprintf(health_table[i].name, sizeof(health_table[i].name), "%s", device);
+		if (strncmp(health_table[i].name, device, sizeof(health_table[i].name)) == 0)
+			entry = &health_table[i];
 	}
 	pthread_mutex_unlock(&names_lock);
 	return entry;
@@ -86,13 +86,13 @@ rest_of(const HjgDeviceHealth *entry)
 void
 hjg_health_open(HjgDeviceBlock *block)
 {
-	table = block != NULL ? block->health : own_table;
+	health_table = block != NULL ? block->health : own_table;
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{
-		const hjg_u32 in_use = __atomic_exchange_n(&table[i].in_use, 0, __ATOMIC_SEQ_CST);
+		const hjg_u32 in_use = __atomic_exchange_n(&health_table[i].in_use, 0, __ATOMIC_SEQ_CST);
 
 		if (in_use > 0 && (in_use & HJG_HEALTH_EXCUSED) == 0)
-			note_failure(&table[i], "the device process ended while it used the device", 1);
+			note_failure(&health_table[i], "the device process ended while it used the device", 1);
 	}
 }
 
@@ -101,7 +101,7 @@ hjg_health_excuse(void)
 {
 	/* sets a bit beside the count, which other threads still change */
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
-		__atomic_fetch_or(&table[i].in_use, HJG_HEALTH_EXCUSED, __ATOMIC_SEQ_CST);
+		__atomic_fetch_or(&health_table[i].in_use, HJG_HEALTH_EXCUSED, __ATOMIC_SEQ_CST);
 }
 
 void

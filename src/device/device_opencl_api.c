@@ -17,11 +17,11 @@
 
 #define LOADER "libOpenCL.so.1"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static HjgClApi table;
-static bool loaded;
-static bool failed;
-static char failure[128];
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+static HjgClApi loaded_api;
+static bool is_loaded;
+static bool load_failed;
+static char load_failure[128];
 
 static bool
 load_functions(void)
@@ -30,14 +30,14 @@ load_functions(void)
 
 	if (library == NULL)
 	{
-		snprintf(failure, sizeof(failure), "no OpenCL loader: %s", dlerror());
+		snprintf(load_failure, sizeof(load_failure), "no OpenCL loader: %s", dlerror());
 		return false;
 	}
 #define LOAD(name, function) \
-	table.name = (__typeof__(table.name)) dlsym(library, #function); \
-	if (table.name == NULL) \
+	loaded_api.name = (__typeof__(loaded_api.name)) dlsym(library, #function); \
+	if (loaded_api.name == NULL) \
 	{ \
-		snprintf(failure, sizeof(failure), "%s has no %s", LOADER, #function); \
+		snprintf(load_failure, sizeof(load_failure), "%s has no %s", LOADER, #function); \
 		return false; \
 	}
 	HJG_CL_FUNCTIONS(LOAD)
@@ -56,13 +56,13 @@ first_call(void)
 
 	for (int sig = 1; sig < NSIG; sig++)
 		known[sig] = sigaction(sig, NULL, &saved[sig]) == 0;
-	if (table.platform_ids(16, platforms, &nplatforms) == CL_SUCCESS)
+	if (loaded_api.platform_ids(16, platforms, &nplatforms) == CL_SUCCESS)
 		for (cl_uint i = 0; i < nplatforms && i < 16; i++)
 		{
 			cl_device_id id;
 			cl_uint		n = 0;
 
-			table.device_ids(platforms[i], CL_DEVICE_TYPE_ALL, 1, &id, &n);
+			loaded_api.device_ids(platforms[i], CL_DEVICE_TYPE_ALL, 1, &id, &n);
 		}
 	for (int sig = 1; sig < NSIG; sig++)
 		if (known[sig] && sig != SIGKILL && sig != SIGSTOP)
@@ -74,8 +74,8 @@ hjg_cl_api(char *reason, size_t room)
 {
 	bool		good;
 
-	pthread_mutex_lock(&lock);
-	if (!loaded && !failed)
+	pthread_mutex_lock(&load_lock);
+	if (!is_loaded && !load_failed)
 	{
 		sigset_t	all;
 		sigset_t	before;
@@ -85,17 +85,17 @@ hjg_cl_api(char *reason, size_t room)
 		if (load_functions())
 		{
 			first_call();
-			loaded = true;
+			is_loaded = true;
 		}
 		else
-			failed = true;
+			load_failed = true;
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 	}
-	good = loaded;
+	good = is_loaded;
 	if (!good)
-		snprintf(reason, room, "%s", failure);
-	pthread_mutex_unlock(&lock);
-	return good ? &table : NULL;
+		snprintf(reason, room, "%s", load_failure);
+	pthread_mutex_unlock(&load_lock);
+	return good ? &loaded_api : NULL;
 }
 
 /* Name the errors that a join can meet; others get their number. */

@@ -55,8 +55,8 @@ typedef struct Aside
 } Aside;
 
 static pthread_mutex_t aside_lock = PTHREAD_MUTEX_INITIALIZER;
-static Aside warmed[HJG_CL_DEVICES][HJG_CL_WIDTHS];
-static Aside measured[HJG_CL_DEVICES][HJG_CL_WIDTHS];
+static Aside warm_ups[HJG_CL_DEVICES][HJG_CL_WIDTHS];
+static Aside measurements[HJG_CL_DEVICES][HJG_CL_WIDTHS];
 
 /*
  * Run small joins with half of each step on the device.  The kernel that also unpacks takes longest to
@@ -109,7 +109,7 @@ static void *
 run_aside(void *arg)
 {
 	Aside	   *aside = arg;
-	const bool	measures = aside >= &measured[0][0] && aside <= &measured[HJG_CL_DEVICES - 1][HJG_CL_WIDTHS - 1];
+	const bool	measures = aside >= &measurements[0][0] && aside <= &measurements[HJG_CL_DEVICES - 1][HJG_CL_WIDTHS - 1];
 	HjgCoupledConfig config;
 	HjgStatus	status = HJG_ERR_DEVICE;
 	HjgRunner  *runner;
@@ -188,7 +188,7 @@ wait_aside(const Aside *aside, const HjgEnv *env, char *reason, size_t room)
 	return HJG_ERR_DEVICE;
 }
 
-static const int widths[HJG_CL_WIDTHS] = {HJG_KEY_WIDTH_4, HJG_KEY_WIDTH_8, HJG_KEY_WIDTH_16};
+static const int key_widths[HJG_CL_WIDTHS] = {HJG_KEY_WIDTH_4, HJG_KEY_WIDTH_8, HJG_KEY_WIDTH_16};
 
 static int
 memo_ix_of(int key_width)
@@ -199,7 +199,7 @@ memo_ix_of(int key_width)
 HjgStatus
 hjg_cl_get_ready(int number, const char *name, const HjgEnv *env, int key_width)
 {
-	Aside	   *aside = &warmed[number][memo_ix_of(key_width)];
+	Aside	   *aside = &warm_ups[number][memo_ix_of(key_width)];
 	char		reason[128];
 	HjgStatus	status;
 
@@ -222,7 +222,7 @@ hjg_cl_get_ready(int number, const char *name, const HjgEnv *env, int key_width)
 const HjgStepCosts *
 hjg_cl_costs(int number, const HjgEnv *env, int key_width, HjgPipeline pipeline, bool may_measure)
 {
-	Aside	   *aside = &measured[number][memo_ix_of(key_width)];
+	Aside	   *aside = &measurements[number][memo_ix_of(key_width)];
 	const int	before = __atomic_load_n(&aside->state, __ATOMIC_ACQUIRE);
 	char		reason[128];
 
@@ -237,7 +237,7 @@ hjg_cl_costs(int number, const HjgEnv *env, int key_width, HjgPipeline pipeline,
 HjgSeriesMemos *
 hjg_cl_memos(int number, int key_width)
 {
-	return &measured[number][memo_ix_of(key_width)].memos;
+	return &measurements[number][memo_ix_of(key_width)].memos;
 }
 
 hjg_u32
@@ -246,8 +246,8 @@ hjg_cl_measured_widths(int number)
 	hjg_u32		done = 0;
 
 	for (int w = 0; w < HJG_CL_WIDTHS; w++)
-		if (__atomic_load_n(&measured[number][w].state, __ATOMIC_ACQUIRE) == ASIDE_DONE)
-			done |= HJG_WIDTH_BIT(widths[w]);
+		if (__atomic_load_n(&measurements[number][w].state, __ATOMIC_ACQUIRE) == ASIDE_DONE)
+			done |= HJG_WIDTH_BIT(key_widths[w]);
 	return done;
 }
 
@@ -260,7 +260,7 @@ hjg_cl_measure_ahead(int number)
 	hjg_cl_name(number, name, sizeof(name));
 	for (int w = 0; w < HJG_CL_WIDTHS; w++)
 	{
-		Aside	   *const asides[] = {&warmed[number][w], &measured[number][w]};
+		Aside	   *const asides[] = {&warm_ups[number][w], &measurements[number][w]};
 
 		for (int i = 0; i < 2; i++)
 		{
@@ -271,7 +271,7 @@ hjg_cl_measure_ahead(int number)
 			if (state == ASIDE_FAILED)
 				return false;
 			if (state == ASIDE_IDLE)
-				return !hjg_health_resting(name, reason, sizeof(reason)) && begin_aside(asides[i], number, widths[w], HJG_PIPELINE_E);
+				return !hjg_health_resting(name, reason, sizeof(reason)) && begin_aside(asides[i], number, key_widths[w], HJG_PIPELINE_E);
 		}
 	}
 	return false;

@@ -19,8 +19,8 @@
 /* Time after which unused memory of a device is released. */
 #define POOL_IDLE_MS 10000
 
-static HjgClReport reports[HJG_CL_DEVICES];
-static int	nreports = -1;
+static HjgClReport device_reports[HJG_CL_DEVICES];
+static int	ndevice_reports = -1;
 
 int
 hjg_cl_limit_ms(int usual_ms)
@@ -41,21 +41,21 @@ hjg_cl_name(int number, char *name, size_t room)
 int
 hjg_cl_list(void)
 {
-	if (nreports < 0)
-		nreports = hjg_cl_probe(reports, HJG_CL_DEVICES, hjg_cl_limit_ms(PROBE_LIMIT_MS));
-	return nreports;
+	if (ndevice_reports < 0)
+		ndevice_reports = hjg_cl_probe(device_reports, HJG_CL_DEVICES, hjg_cl_limit_ms(PROBE_LIMIT_MS));
+	return ndevice_reports;
 }
 
 const HjgClReport *
 hjg_cl_report(int number)
 {
-	return number >= 0 && number < nreports ? &reports[number] : NULL;
+	return number >= 0 && number < ndevice_reports ? &device_reports[number] : NULL;
 }
 
 #ifdef HJG_HAVE_OPENCL
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static HjgClDevice opened[HJG_CL_DEVICES];
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static HjgClDevice opened_devices[HJG_CL_DEVICES];
 static bool is_open[HJG_CL_DEVICES];
 static int	wanted_units;
 static bool wants_copies;
@@ -65,7 +65,7 @@ hjg_cl_trim_pools(void)
 {
 	for (int i = 0; i < HJG_CL_DEVICES; i++)
 		if (__atomic_load_n(&is_open[i], __ATOMIC_ACQUIRE))
-			hjg_cl_pool_trim(&opened[i], POOL_IDLE_MS);
+			hjg_cl_pool_trim(&opened_devices[i], POOL_IDLE_MS);
 }
 
 void
@@ -94,32 +94,32 @@ units_as_gpu(const HjgClReport *report)
 static const HjgClDevice *
 open_device(int number, char *reason, size_t room)
 {
-	const HjgClReport *report = &reports[number];
+	const HjgClReport *report = &device_reports[number];
 	const HjgClApi *api;
 	cl_device_id id;
 	bool		good;
 
-	if (number >= nreports || report->info.state != HJG_DEVICE_READY)
+	if (number >= ndevice_reports || report->info.state != HJG_DEVICE_READY)
 	{
-		snprintf(reason, room, "%s", number < nreports ? report->info.reason : "no such device");
+		snprintf(reason, room, "%s", number < ndevice_reports ? report->info.reason : "no such device");
 		return NULL;
 	}
 	/* a join that finds the device open does not wait while another device is opened */
 	if (__atomic_load_n(&is_open[number], __ATOMIC_ACQUIRE))
-		return &opened[number];
-	pthread_mutex_lock(&lock);
+		return &opened_devices[number];
+	pthread_mutex_lock(&open_lock);
 	if (!is_open[number])
 	{
 		api = hjg_cl_api(reason, room);
 		if (api != NULL && hjg_cl_find(api, report->platform, report->device, &id) != CL_SUCCESS)
 			snprintf(reason, room, "the device is gone");
 		else if (api != NULL)
-			__atomic_store_n(&is_open[number], hjg_cl_open(api, id, units_as_gpu(report), &opened[number], reason, room),
+			__atomic_store_n(&is_open[number], hjg_cl_open(api, id, units_as_gpu(report), &opened_devices[number], reason, room),
 							 __ATOMIC_RELEASE);
 	}
 	good = is_open[number];
-	pthread_mutex_unlock(&lock);
-	return good ? &opened[number] : NULL;
+	pthread_mutex_unlock(&open_lock);
+	return good ? &opened_devices[number] : NULL;
 }
 
 HjgRunner *
@@ -130,7 +130,7 @@ hjg_opencl_begin(int number, int key_width, int *cpu_threads, char *reason, size
 
 	if (device == NULL)
 		return NULL;
-	runner = hjg_cl_runner_create(device, key_width, wants_copies || !reports[number].facts.sees_host);
+	runner = hjg_cl_runner_create(device, key_width, wants_copies || !device_reports[number].facts.sees_host);
 	if (runner == NULL)
 		snprintf(reason, room, "no queue or kernels");
 	*cpu_threads = hjg_device_cpus();

@@ -36,7 +36,7 @@ EMBED(hjg_text_kernels, "kernels/hjg_steps.cl");
 /* Set by tests: a kernel that does not build. */
 #define SPOIL_VARIABLE "HJG_OPENCL_SPOIL"
 
-static const int widths[HJG_CL_WIDTHS] = {HJG_KEY_WIDTH_4, HJG_KEY_WIDTH_8, HJG_KEY_WIDTH_16};
+static const int key_widths[HJG_CL_WIDTHS] = {HJG_KEY_WIDTH_4, HJG_KEY_WIDTH_8, HJG_KEY_WIDTH_16};
 
 /* Concatenate all parts without their #include lines; malloc'd. */
 static char *
@@ -117,7 +117,7 @@ build_programs(HjgClDevice *device, char *reason, size_t room)
 		char		options[128];
 		cl_int		error;
 
-		snprintf(options, sizeof(options), "-cl-std=CL1.2 -DHJG_KEY_WIDTH=%d%s", widths[i],
+		snprintf(options, sizeof(options), "-cl-std=CL1.2 -DHJG_KEY_WIDTH=%d%s", key_widths[i],
 				 hjg_fault_variable(SPOIL_VARIABLE) != NULL ? " -Dbegin=1" : "");
 		device->programs[i] = api->create_program(device->context, 1, &source, NULL, &error);
 		if (error == CL_SUCCESS)

@@ -36,9 +36,9 @@
 #define SPIN_NS 30000			/* looks for the next round before it sleeps */
 
 static HjgServe *serve;
-static HjgJobTask tasks[HJG_MAX_JOBS];
+static HjgJobTask job_tasks[HJG_MAX_JOBS];
 static HjgBeatSource *beat_sources[HJG_MAX_JOBS * HJG_MAX_STREAMS];
-static pthread_t runners[MAX_RUNNERS];
+static pthread_t runner_threads[MAX_RUNNERS];
 static int	nrunners;
 
 static HjgJobReport *
@@ -169,7 +169,7 @@ run_next(hjg_u32 *start)
 	for (hjg_u32 i = 0; i < HJG_MAX_JOBS; i++)
 	{
 		hjg_u32		ix = (*start + i) % HJG_MAX_JOBS;
-		HjgJobTask *task = &tasks[ix];
+		HjgJobTask *task = &job_tasks[ix];
 		const hjg_u64 *submitted = &serve->view.block->submitted[ix / 64];
 		HjgJobStream *stream;
 		HjgClaim	claim;
@@ -234,12 +234,12 @@ hjg_scheduler_start(HjgServe *with)
 		serve->nthreads = hjg_device_cpus();
 	for (hjg_u32 ix = 0; ix < HJG_MAX_JOBS; ix++)
 	{
-		tasks[ix] = (HjgJobTask) {.serve = serve, .lock = PTHREAD_MUTEX_INITIALIZER, .job_ix = ix, .nstreams = 1};
+		job_tasks[ix] = (HjgJobTask) {.serve = serve, .lock = PTHREAD_MUTEX_INITIALIZER, .job_ix = ix, .nstreams = 1};
 		for (int i = 0; i < HJG_MAX_STREAMS; i++)
 		{
-			tasks[ix].streams[i].task = &tasks[ix];
-			tasks[ix].streams[i].beat.job_ix = ix;
-			beat_sources[ix * HJG_MAX_STREAMS + (hjg_u32) i] = &tasks[ix].streams[i].beat;
+			job_tasks[ix].streams[i].task = &job_tasks[ix];
+			job_tasks[ix].streams[i].beat.job_ix = ix;
+			beat_sources[ix * HJG_MAX_STREAMS + (hjg_u32) i] = &job_tasks[ix].streams[i].beat;
 		}
 	}
 
@@ -261,7 +261,7 @@ hjg_scheduler_start(HjgServe *with)
 	}
 	/* one for each thread of the pool and some more, so that small jobs pass large ones */
 	for (nrunners = 0; nrunners < MAX_RUNNERS && nrunners < serve->nthreads + 3; nrunners++)
-		if (pthread_create(&runners[nrunners], NULL, runner_main, NULL) != 0)
+		if (pthread_create(&runner_threads[nrunners], NULL, runner_main, NULL) != 0)
 			break;
 	if (nrunners == 0)
 	{
@@ -282,11 +282,11 @@ hjg_scheduler_stop(void)
 	__atomic_store_n(&serve->stopping, true, __ATOMIC_SEQ_CST);
 	hjg_doorbell_wake_all(&serve->view);
 	for (int i = 0; i < nrunners; i++)
-		pthread_join(runners[i], NULL);
+		pthread_join(runner_threads[i], NULL);
 	hjg_beat_stop();
 	hjg_drivers_unwatch();
 	for (int i = 0; i < HJG_MAX_JOBS; i++)
-		hjg_round_drop_join(&tasks[i]);
+		hjg_round_drop_join(&job_tasks[i]);
 	hjg_cuda_region_trim(0);
 	hjg_cuda_region_open(NULL);
 	hjg_cuda_costs_open(NULL);

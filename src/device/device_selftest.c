@@ -30,8 +30,8 @@ typedef struct Client
 	int			failures;
 } Client;
 
-static HjgArena arena;
-static HjgServe serve;		/* with the device process's view of the same arena */
+static HjgArena test_arena;
+static HjgServe test_serve;		/* with the device process's view of the same arena */
 static int	device_ix;
 static bool on_gpu;				/* a GPU, whose strategies can be chosen */
 
@@ -39,8 +39,8 @@ static bool on_gpu;				/* a GPU, whose strategies can be chosen */
 static hjg_u32
 fill_slab(hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 start, hjg_u32 divisor)
 {
-	hjg_u32		slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
-	char	   *keys = slab_ix == HJG_NO_SLAB ? NULL : hjg_arena_slab_at(&arena, slab_ix);
+	hjg_u32		slab_ix = hjg_slab_lease(&test_arena, owner, 1, HJG_SLAB_INPUT);
+	char	   *keys = slab_ix == HJG_NO_SLAB ? NULL : hjg_arena_slab_at(&test_arena, slab_ix);
 
 	if (keys == NULL)
 		return HJG_NO_SLAB;
@@ -50,7 +50,7 @@ fill_slab(hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 start, hjg_u32 di
 
 		memcpy(keys + (size_t) i * key_width, &number, sizeof(number));
 	}
-	arena.slabs[slab_ix].dirty_bytes = nrows * key_width;
+	test_arena.slabs[slab_ix].dirty_bytes = nrows * key_width;
 	return slab_ix;
 }
 
@@ -65,7 +65,7 @@ add_slab_rows(HjgOp *op, hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 di
 		hjg_u32		n = nrows - row < room ? nrows - row : room;
 		hjg_u32		slab_ix = fill_slab(owner, key_width, n, row, divisor);
 
-		if (slab_ix == HJG_NO_SLAB || !hjg_op_add_input(&arena, op, owner, slab_ix, n, row, false))
+		if (slab_ix == HJG_NO_SLAB || !hjg_op_add_input(&test_arena, op, owner, slab_ix, n, row, false))
 			return false;
 	}
 	return true;
@@ -101,7 +101,7 @@ probe_rounds(HjgOp *op, HjgOpReport *report, HjgExpected *expected, hjg_u32 job_
 		op->cursor_in = expected->cursor;
 		op->round = ++expected->round;
 		hjg_op_move(report, generation, expected->round == 1 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
-		hjg_doorbell_ring(&arena.view, job_ix);
+		hjg_doorbell_ring(&test_arena.view, job_ix);
 		if (!wait_op_ready(report))
 		{
 			printf("no answer\n");
@@ -174,10 +174,10 @@ one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg
 	long long	npairs = -1;
 	long long	wanted = count_expected_pairs(mode, build_rows, probe_rows, copies);
 
-	if (!hjg_slot_lease(&arena, (hjg_u32) build_rows, (hjg_u32) getpid(), 1, &job_ix, &generation))
+	if (!hjg_slot_lease(&test_arena, (hjg_u32) build_rows, (hjg_u32) getpid(), 1, &job_ix, &generation))
 		return false;
-	job = hjg_slot_at(&arena, job_ix);
-	report = hjg_slot_report(&arena, job);
+	job = hjg_slot_at(&test_arena, job_ix);
+	report = hjg_slot_report(&test_arena, job);
 	owner = hjg_slab_owner(job_ix, generation);
 	job->spec = (HjgJoinSpec) {.key_width = (hjg_u32) key_width, .mode = mode, .strategy = (hjg_u32) strategy};
 	job->device_ix = (hjg_u32) device_ix;
@@ -187,12 +187,12 @@ one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg
 	hjg_op_move(&report->batches[0], generation, HJG_OP_FREE, HJG_OP_FILLING);
 	op->input_ref = op->ninputs = 0;
 	op->nrows = 0;
-	slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_RESULT);
+	slab_ix = hjg_slab_lease(&test_arena, owner, 1, HJG_SLAB_RESULT);
 	if (add_slab_rows(&job->build, owner, key_width, build_rows, copies) &&
 		add_slab_rows(op, owner, key_width, probe_rows, 2) && slab_ix != HJG_NO_SLAB)
 	{
-		page = hjg_arena_slab_at(&arena, slab_ix);
-		arena.slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
+		page = hjg_arena_slab_at(&test_arena, slab_ix);
+		test_arena.slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
 		op->result_ref = slab_ix + 1;
 		op->nresults = 1;
 		expected.pages = &page;
@@ -203,11 +203,11 @@ one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg
 	}
 	hjg_slot_leave(job, participant, (hjg_u32) getpid());
 	fallback = (HjgStatus) report->stats.fallback;
-	if (!hjg_slot_quiesce(&arena, job, generation))
+	if (!hjg_slot_quiesce(&test_arena, job, generation))
 		return false;
-	hjg_slab_release_all(&arena, owner);
-	hjg_slot_free(&arena, job, generation, HJG_JOB_SWEEPING);
-	hjg_doorbell_ring(&arena.view, job_ix);
+	hjg_slab_release_all(&test_arena, owner);
+	hjg_slot_free(&test_arena, job, generation, HJG_JOB_SWEEPING);
+	hjg_doorbell_ring(&test_arena.view, job_ix);
 	if (fallback != HJG_OK)
 	{
 		printf("the cpu engine took over: %s\n", hjg_status_text(fallback));
@@ -242,7 +242,7 @@ client_main(void *arg)
 static int
 find_tested_device(const char *name)
 {
-	const HjgDeviceInfo *devices = arena.view.block->devices;
+	const HjgDeviceInfo *devices = test_arena.view.block->devices;
 
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 		if (devices[i].state == HJG_DEVICE_READY && strcmp(hjg_device_name(devices[i].id).text, name) == 0)
@@ -260,25 +260,25 @@ hjg_device_self_test(int nthreads, const char *device)
 	int			sockets[2];
 	int			failures = 0;
 	int			readonly = -1;
-	int			error = hjg_arena_create(&arena, (size_t) 256 << 20, &step);
+	int			error = hjg_arena_create(&test_arena, (size_t) 256 << 20, &step);
 
-	if (error == 0 && (readonly = hjg_arena_open_readonly(&arena)) < 0)
+	if (error == 0 && (readonly = hjg_arena_open_readonly(&test_arena)) < 0)
 	{
 		step = "/proc";
 		error = errno;
 	}
 	if (error == 0)
-		error = hjg_view_attach(&serve.view, readonly, arena.device_fd, &step);
+		error = hjg_view_attach(&test_serve.view, readonly, test_arena.device_fd, &step);
 	if (error != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
 	{
 		printf("self-test: %s: %s\n", error ? step : "socketpair", strerror(error));
 		return 1;
 	}
-	serve.nthreads = nthreads;
-	serve.socket = sockets[1];
-	serve.epoch = arena.control->epoch;
-	serve.list_all = true;
-	if (!hjg_scheduler_start(&serve))
+	test_serve.nthreads = nthreads;
+	test_serve.socket = sockets[1];
+	test_serve.epoch = test_arena.control->epoch;
+	test_serve.list_all = true;
+	if (!hjg_scheduler_start(&test_serve))
 		return 1;
 	device_ix = find_tested_device(device);
 	if (device_ix < 0)
@@ -286,7 +286,7 @@ hjg_device_self_test(int nthreads, const char *device)
 		hjg_scheduler_stop();
 		return 1;
 	}
-	on_gpu = arena.view.block->devices[device_ix].id.kind == HJG_KIND_CUDA;
+	on_gpu = test_arena.view.block->devices[device_ix].id.kind == HJG_KIND_CUDA;
 	for (int i = 0; i < NCLIENTS; i++)
 	{
 		clients[i] = (Client) {.number = i};
@@ -298,16 +298,16 @@ hjg_device_self_test(int nthreads, const char *device)
 		pthread_join(clients[i].thread, NULL);
 		failures += clients[i].failures;
 	}
-	hjg_arena_use(&arena, &use);
+	hjg_arena_use(&test_arena, &use);
 	if (use.leased_bytes != 0)
 	{
 		printf("%llu bytes of the arena are still leased\n", (unsigned long long) use.leased_bytes);
 		failures++;
 	}
 	hjg_scheduler_stop();
-	hjg_view_detach(&serve.view);
+	hjg_view_detach(&test_serve.view);
 	close(readonly);
-	hjg_arena_detach(&arena);
+	hjg_arena_detach(&test_arena);
 	printf("self-test: %d joins, %d failed\n", NCLIENTS * JOINS_A_CLIENT, failures);
 	return failures > 0;
 }

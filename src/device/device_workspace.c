@@ -30,9 +30,9 @@ typedef struct CachedBlock
 	hjg_u64		freed_ns;
 } CachedBlock;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static CachedBlock cached[MAX_CACHED];
-static int	ncached;
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+static CachedBlock cached_blocks[MAX_CACHED];
+static int	ncached_blocks;
 static size_t cached_bytes;
 static size_t used_bytes;
 
@@ -115,19 +115,19 @@ hjg_workspace_alloc(size_t bytes, bool *fresh)
 		return aligned_alloc(64, (bytes + 64) / 64 * 64);
 
 	bytes = workspace_block_bytes(bytes);
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&cache_lock);
 	/* the most recent block of this class */
-	for (int i = ncached - 1; i >= 0 && ptr == NULL; i--)
-		if (cached[i].bytes == bytes)
+	for (int i = ncached_blocks - 1; i >= 0 && ptr == NULL; i--)
+		if (cached_blocks[i].bytes == bytes)
 		{
-			ptr = cached[i].ptr;
+			ptr = cached_blocks[i].ptr;
 			cached_bytes -= bytes;
-			ncached--;
-			for (; i < ncached; i++)
-				cached[i] = cached[i + 1];
+			ncached_blocks--;
+			for (; i < ncached_blocks; i++)
+				cached_blocks[i] = cached_blocks[i + 1];
 		}
 	used_bytes += bytes;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&cache_lock);
 	if (ptr == NULL)
 	{
 		ptr = map_block(bytes);
@@ -135,9 +135,9 @@ hjg_workspace_alloc(size_t bytes, bool *fresh)
 	}
 	if (ptr == NULL)
 	{
-		pthread_mutex_lock(&lock);
+		pthread_mutex_lock(&cache_lock);
 		used_bytes -= bytes;
-		pthread_mutex_unlock(&lock);
+		pthread_mutex_unlock(&cache_lock);
 	}
 	return ptr;
 }
@@ -155,19 +155,19 @@ hjg_workspace_free(void *ptr, size_t bytes)
 		return;
 	}
 	bytes = workspace_block_bytes(bytes);
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&cache_lock);
 	used_bytes -= bytes;
-	if (ncached == MAX_CACHED)
+	if (ncached_blocks == MAX_CACHED)
 	{
-		oldest = cached[0];
+		oldest = cached_blocks[0];
 		cached_bytes -= oldest.bytes;
-		ncached--;
-		for (int i = 0; i < ncached; i++)
-			cached[i] = cached[i + 1];
+		ncached_blocks--;
+		for (int i = 0; i < ncached_blocks; i++)
+			cached_blocks[i] = cached_blocks[i + 1];
 	}
-	cached[ncached++] = (CachedBlock) {ptr, bytes, hjg_now_ns()};
+	cached_blocks[ncached_blocks++] = (CachedBlock) {ptr, bytes, hjg_now_ns()};
 	cached_bytes += bytes;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&cache_lock);
 	if (oldest.ptr != NULL)
 		munmap(oldest.ptr, oldest.bytes);
 }
@@ -183,18 +183,18 @@ hjg_workspace_trim(unsigned idle_ms)
 	{
 		CachedBlock block = {0};
 
-		pthread_mutex_lock(&lock);
+		pthread_mutex_lock(&cache_lock);
 		/* a block may have been freed since now was read */
-		if (ncached > 0 && cached[0].freed_ns + (hjg_u64) idle_ms * 1000000 <= now)
+		if (ncached_blocks > 0 && cached_blocks[0].freed_ns + (hjg_u64) idle_ms * 1000000 <= now)
 		{
-			block = cached[0];
+			block = cached_blocks[0];
 			cached_bytes -= block.bytes;
-			ncached--;
-			for (int i = 0; i < ncached; i++)
-				cached[i] = cached[i + 1];
+			ncached_blocks--;
+			for (int i = 0; i < ncached_blocks; i++)
+				cached_blocks[i] = cached_blocks[i + 1];
 		}
 		left = cached_bytes;
-		pthread_mutex_unlock(&lock);
+		pthread_mutex_unlock(&cache_lock);
 		if (block.ptr == NULL)
 			return left;
 		munmap(block.ptr, block.bytes);
@@ -206,8 +206,8 @@ hjg_workspace_bytes(void)
 {
 	size_t		bytes;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&cache_lock);
 	bytes = cached_bytes + used_bytes;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&cache_lock);
 	return bytes;
 }

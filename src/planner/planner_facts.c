@@ -28,19 +28,19 @@
 #include "rows/hjg_rows.h"
 #include "scan/hjg_scan.h"
 
-static HjgQueryFacts *latest = NULL;
+static HjgQueryFacts *latest_facts = NULL;
 
 static void
 forget_facts(void *facts)
 {
-	if (latest == facts)
-		latest = NULL;
+	if (latest_facts == facts)
+		latest_facts = NULL;
 }
 
 HjgQueryFacts *
 hjg_planner_known_facts(const PlannerInfo *root)
 {
-	return latest != NULL && latest->root == root ? latest : NULL;
+	return latest_facts != NULL && latest_facts->root == root ? latest_facts : NULL;
 }
 
 /*
@@ -78,7 +78,7 @@ hjg_planner_facts(PlannerInfo *root)
 	facts->end.arg = facts;
 	MemoryContextRegisterResetCallback(root->planner_cxt, &facts->end);
 	MemoryContextSwitchTo(old_context);
-	latest = facts;
+	latest_facts = facts;
 	return facts;
 }
 

@@ -12,22 +12,22 @@
 #include "service/hjg_service_private.h"
 
 /* Memory for the next handle; an error before its use leaves it for a later job. */
-static HjgJob *spare = NULL;
+static HjgJob *spare_job = NULL;
 
 void
 hjg_service_reserve_job(void)
 {
 	hjg_service_register_callbacks();
-	if (spare == NULL)
-		spare = MemoryContextAlloc(TopMemoryContext, sizeof(HjgJob));
+	if (spare_job == NULL)
+		spare_job = MemoryContextAlloc(TopMemoryContext, sizeof(HjgJob));
 }
 
 HjgJob *
 hjg_service_make_job(const HjgJoinSpec *spec, uint32 job_ix, uint32 generation)
 {
-	HjgJob	   *job = spare;
+	HjgJob	   *job = spare_job;
 
-	spare = NULL;
+	spare_job = NULL;
 	memset(job, 0, sizeof(HjgJob));
 	job->role = GetUserId();
 	job->job_ix = job_ix;

@@ -18,7 +18,7 @@
 #include "service/hjg_service_private.h"
 
 /* All jobs of this process. */
-static dlist_head jobs = DLIST_STATIC_INIT(jobs);
+static dlist_head leased_jobs = DLIST_STATIC_INIT(leased_jobs);
 
 static void
 release_slabs(HjgJob *job, HjgHeldList *list)
@@ -105,7 +105,7 @@ release_of_owner(ResourceReleasePhase phase, bool isCommit, bool isTopLevel, voi
 
 	if (phase != RESOURCE_RELEASE_BEFORE_LOCKS)
 		return;
-	dlist_foreach_modify(iter, &jobs)
+	dlist_foreach_modify(iter, &leased_jobs)
 	{
 		HjgJob	   *job = dlist_container(HjgJob, node, iter.cur);
 
@@ -122,8 +122,8 @@ static void
 release_all(int code, Datum arg)
 {
 	hjg_turn_leave();
-	while (!dlist_is_empty(&jobs))
-		hjg_job_release(dlist_head_element(HjgJob, node, &jobs));
+	while (!dlist_is_empty(&leased_jobs))
+		hjg_job_release(dlist_head_element(HjgJob, node, &leased_jobs));
 }
 
 /* Add a job with a slot to the list; cannot fail after the first time. */
@@ -131,21 +131,21 @@ void
 hjg_service_track(HjgJob *job)
 {
 	job->resowner = CurrentResourceOwner;
-	dlist_push_head(&jobs, &job->node);
+	dlist_push_head(&leased_jobs, &job->node);
 }
 
 bool
 hjg_service_has_jobs(void)
 {
-	return !dlist_is_empty(&jobs);
+	return !dlist_is_empty(&leased_jobs);
 }
 
 HjgJob *
 hjg_job_of_query(const void *query, HjgJob *after)
 {
-	dlist_node *node = after == NULL ? &jobs.head : &after->node;
+	dlist_node *node = after == NULL ? &leased_jobs.head : &after->node;
 
-	while ((node = node->next) != &jobs.head)
+	while ((node = node->next) != &leased_jobs.head)
 	{
 		HjgJob	   *job = dlist_container(HjgJob, node, node);
 

@@ -28,7 +28,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers of values are
 
 _Static_assert(HJG_NUMERIC_MAX_SCALE <= SHORT_SCALE_MASK && HJG_NUMERIC_MAX_SCALE % DIGIT_PLACES == 0, "one word takes all scales");
 
-static const int64_t powers[INT64_PLACES + 1] = {
+static const int64_t powers_of_ten[INT64_PLACES + 1] = {
 	1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000,
 	10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000
 };
@@ -47,7 +47,7 @@ load_digits(const unsigned char *at)
 bool
 hjg_vector_numeric_widen(const int64_t *values, int nrows, int places, int64_t *results)
 {
-	const int64_t factor = places <= INT64_PLACES ? powers[places] : 0;
+	const int64_t factor = places <= INT64_PLACES ? powers_of_ten[places] : 0;
 	bool		fits = true;
 
 	for (int i = 0; i < nrows; i++)
@@ -60,7 +60,7 @@ hjg_vector_numeric_widen_sum(__int128 value, int places, __int128 *result)
 {
 	*result = value;
 	for (; places > 0 && *result != 0; places -= INT64_PLACES)
-		if (__builtin_mul_overflow(*result, (__int128) powers[places < INT64_PLACES ? places : INT64_PLACES], result))
+		if (__builtin_mul_overflow(*result, (__int128) powers_of_ten[places < INT64_PLACES ? places : INT64_PLACES], result))
 			return false;
 	return true;
 }
@@ -142,12 +142,12 @@ scale_parts(const Parts *parts, int scale, int64_t *value)
 	for (int i = 0; i < parts->ndigits; i++)
 	{
 		const int	digit_places = places >= DIGIT_PLACES ? DIGIT_PLACES : places > 0 ? places : 0;
-		const int	cut = (int) powers[DIGIT_PLACES - digit_places];
+		const int	cut = (int) powers_of_ten[DIGIT_PLACES - digit_places];
 		const int	digit = (int) load_digits(parts->digits + 2 * i);
 
 		if (digit % cut != 0)
 			fit = FIT_CUT;
-		if (__builtin_mul_overflow(result, powers[digit_places], &result) || __builtin_sub_overflow(result, digit / cut, &result))
+		if (__builtin_mul_overflow(result, powers_of_ten[digit_places], &result) || __builtin_sub_overflow(result, digit / cut, &result))
 			return FIT_NOT;
 		places -= DIGIT_PLACES;
 	}
@@ -411,7 +411,7 @@ hjg_vector_numeric_digits(__int128 value, int scale)
 {
 	const int	odd_places = scale % DIGIT_PLACES;
 	unsigned __int128 left = value < 0 ? -(unsigned __int128) value : (unsigned __int128) value;
-	int			base = (int) powers[odd_places != 0 ? odd_places : DIGIT_PLACES];
+	int			base = (int) powers_of_ten[odd_places != 0 ? odd_places : DIGIT_PLACES];
 	HjgDigits	result = {.negative = value < 0, .weight = -((scale + DIGIT_PLACES - 1) / DIGIT_PLACES) - 1};
 
 	/* last digit first */
