@@ -186,7 +186,7 @@ check-engine-valgrind: build/test_engine
 
 # ---- check-arena: unit tests of the arena, plain and under the sanitizers ----
 arena_tests = $(notdir $(basename $(wildcard test/arena/test_*.c)))
-arena_test_deps = $(filter-out %_pg.c,$(wildcard src/arena/*.c)) $(wildcard src/arena/*.h src/layout/*.h) test/arena/hjg_test.h
+arena_test_deps = $(filter-out %_pg.c,$(wildcard src/arena/*.c)) src/device/device_chain.c $(wildcard src/arena/*.h src/layout/*.h) src/device/hjg_chain.h test/arena/hjg_test.h
 arena_test_build = $(DEVICE_CC) -std=gnu11 -g -Wall -Wextra -Werror -pthread -Isrc -Itest/arena
 arena_tests_plain = $(addprefix build/arena/plain/,$(arena_tests))
 arena_tests_asan = $(addprefix build/arena/asan/,$(arena_tests))

@@ -347,21 +347,4 @@ extern hjg_u64 hjg_check_sum(const HjgPair *pairs, hjg_u64 npairs);
 extern hjg_u64 hjg_check_payload(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgPayloadBytes payload,
 								 hjg_u32 gathered);
 
-/*
- * Collect, in the device process, an operation's inputs by ascending first row into an array of room
- * entries.  False when the chain is unsound or longer.  Payload columns, of payload_bytes a row, count
- * only if all slabs have them.
- */
-typedef struct HjgInput
-{
-	const void *keys;
-	const void *payload;		/* or NULL */
-	hjg_u32		nrows;
-	hjg_u32		first_row;
-} HjgInput;
-extern bool hjg_check_inputs(const HjgArenaView *view, const HjgOp *op, hjg_u64 owner, hjg_u32 key_width,
-							 hjg_u32 payload_bytes, HjgInput *inputs, hjg_u32 room, hjg_u32 *ninputs);
-extern bool hjg_check_results(const HjgArenaView *view, const HjgOp *op, hjg_u64 owner,
-							  HjgPair **pages, hjg_u32 room, hjg_u32 *npages);
-
 #endif							/* HJG_ARENA_H */

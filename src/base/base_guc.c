@@ -21,7 +21,6 @@ int			hjg_bloom_filter = HJG_BLOOM_FILTER_AUTO;
 double		hjg_build_tuple_cost = -1;
 bool		hjg_confine_device = true;
 int			hjg_cpu_threads = 0;
-char	   *hjg_device = NULL;
 HjgDeviceId hjg_device_asked = {.number = HJG_NO_NUMBER};
 int			hjg_device_memory_mb = 0;
 char	   *hjg_device_program = NULL;
@@ -46,6 +45,7 @@ double		hjg_verify_share = 0;
 
 #define LEAST_ARENA_MB 16
 
+static char *device_text;		/* as hjg_device_asked was set */
 static int	default_arena_mb;
 
 static const struct config_enum_entry bloom_filter_options[] = {
@@ -174,7 +174,7 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 	DefineCustomStringVariable("hjoin_gpu.device",
 							   "Sets the device that joins run on.",
 							   "auto chooses the device that is expected to be the fastest; cpu, cuda:N or opencl:N names one.",
-							   &hjg_device, "auto", PGC_USERSET, GUC_EXPLAIN, check_device, assign_device, NULL);
+							   &device_text, "auto", PGC_USERSET, GUC_EXPLAIN, check_device, assign_device, NULL);
 
 	if (preloaded)
 		DefineCustomIntVariable("hjoin_gpu.device_memory",

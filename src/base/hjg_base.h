@@ -43,8 +43,7 @@ extern int	hjg_bloom_filter;
 extern double hjg_build_tuple_cost;
 extern bool hjg_confine_device;
 extern int	hjg_cpu_threads;
-extern char *hjg_device;
-extern HjgDeviceId hjg_device_asked;	/* hjg_device, parsed */
+extern HjgDeviceId hjg_device_asked;	/* hjoin_gpu.device, parsed */
 extern int	hjg_device_memory_mb;
 extern char *hjg_device_program;
 extern int	hjg_device_timeout_ms;

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "device/hjg_chain.h"
 #include "device/hjg_scheduler.h"
 
 #define MAX_POOLS 12
@@ -27,7 +28,7 @@
  * their number.  Made on first use.
  */
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
-static HjgPool *pools[MAX_POOLS];
+static HjgPool *runner_pools[MAX_POOLS];
 
 static HjgPool *
 pool_of(const HjgServe *serve, hjg_u32 wanted)
@@ -45,9 +46,9 @@ pool_of(const HjgServe *serve, hjg_u32 wanted)
 	if (nthreads <= 1)
 		return NULL;
 	pthread_mutex_lock(&pools_lock);
-	if (pools[which] == NULL)
-		pools[which] = hjg_pool_create(nthreads);
-	pool = pools[which];
+	if (runner_pools[which] == NULL)
+		runner_pools[which] = hjg_pool_create(nthreads);
+	pool = runner_pools[which];
 	pthread_mutex_unlock(&pools_lock);
 	return pool;
 }
@@ -57,9 +58,9 @@ hjg_round_pools_free(void)
 {
 	for (int i = 0; i < MAX_POOLS; i++)
 	{
-		if (pools[i] != NULL)
-			hjg_pool_destroy(pools[i]);
-		pools[i] = NULL;
+		if (runner_pools[i] != NULL)
+			hjg_pool_destroy(runner_pools[i]);
+		runner_pools[i] = NULL;
 	}
 }
 
@@ -120,8 +121,8 @@ collect_inputs(const HjgJobTask *task, const HjgOp *op, HjgSideId side, int *nse
 	inputs = malloc((room + 1) * sizeof(HjgInput));
 	segments = malloc((room + 1) * sizeof(HjgSegment));
 	if (inputs == NULL || segments == NULL ||
-		!hjg_check_inputs(view, op, hjg_slab_owner(task->job_ix, task->generation),
-						  task->spec.key_width, task->spec.payload.bytes[side], inputs, room, &n))
+		!hjg_device_chain_inputs(view, op, hjg_slab_owner(task->job_ix, task->generation),
+								 task->spec.key_width, task->spec.payload.bytes[side], inputs, room, &n))
 	{
 		free(inputs);
 		free(segments);
@@ -335,8 +336,8 @@ run_probe(HjgJobStream *stream, const HjgOp *op, HjgOpReport *report)
 	pages.arena = malloc((room + 1) * sizeof(HjgPair *));
 	segments = collect_inputs(task, op, HJG_SIDE_PROBE, &nsegments);
 	if (segments != NULL && pages.arena != NULL &&
-		hjg_check_results(view, op, hjg_slab_owner(task->job_ix, task->generation),
-						  pages.arena, room, &npages))
+		hjg_device_chain_results(view, op, hjg_slab_owner(task->job_ix, task->generation),
+								 pages.arena, room, &npages))
 	{
 		status = task->driver->staged && !make_own_pages(&pages, npages) ? HJG_ERR_MEMORY : HJG_OK;
 		result.pages = task->driver->staged ? pages.own : pages.arena;

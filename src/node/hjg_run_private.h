@@ -56,8 +56,6 @@ hjg_keys_next(HjgRun *run, HjgKeyBuffer *buffer)
 /* ---- node_engine.c ---- */
 
 extern void hjg_run_engine_env(HjgRun *run);
-/* Get hjoin_gpu.strategy if the cpu engine has it; else AUTO. */
-extern HjgCpuStrategy hjg_run_engine_strategy(void);
 /*
  * Make the engine with the table of these keys, in memory of the run, or in memory from alloc_table (see HjgEnv; its argument
  * is the run).  The run's mode must be known.

@@ -60,8 +60,9 @@ hjg_run_engine_env(HjgRun *run)
 
 /* ---------- building and probing ---------- */
 
-HjgCpuStrategy
-hjg_run_engine_strategy(void)
+/* Get hjoin_gpu.strategy if the cpu engine has it; else AUTO. */
+static HjgCpuStrategy
+engine_strategy(void)
 {
 	return hjg_strategy <= HJG_CPU_NOP ? (HjgCpuStrategy) hjg_strategy : HJG_CPU_AUTO;
 }
@@ -77,7 +78,7 @@ engine_failed(HjgStatus status)
 static HjgJoinSpec
 engine_spec(const HjgRun *run)
 {
-	return (HjgJoinSpec) {.key_width = run->key_width, .mode = run->mode, .strategy = hjg_run_engine_strategy()};
+	return (HjgJoinSpec) {.key_width = run->key_width, .mode = run->mode, .strategy = engine_strategy()};
 }
 
 /* nsegments of keys; alloc_table as in HjgEnv. */

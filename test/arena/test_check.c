@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "device/hjg_chain.h"
 #include "hjg_test.h"
 
 #define NPROBE 1000
@@ -218,7 +219,7 @@ static bool
 chain_good(hjg_u32 room, hjg_u32 *n)
 {
 	HjgInput	inputs[8];
-	bool		good = hjg_check_inputs(&arena.view, &op, owner, 4, 0, inputs, room, n);
+	bool		good = hjg_device_chain_inputs(&arena.view, &op, owner, 4, 0, inputs, room, n);
 
 	for (hjg_u32 i = 0; good && i < *n; i++)
 		if (inputs[i].first_row != i * 100 || inputs[i].keys != hjg_arena_slab_at(&arena, slab_ixs[i]))
@@ -262,7 +263,7 @@ test_chains(void)
 	test_claim(chain_good(0, &n) && n == 0, "an empty chain is taken as input");
 
 	op.result_ref = slab_ixs[0] + 1;
-	test_claim(!hjg_check_results(&arena.view, &op, owner, found, 3, &n), "an input slab is no place for results");
+	test_claim(!hjg_device_chain_results(&arena.view, &op, owner, found, 3, &n), "an input slab is no place for results");
 	for (int i = 0; i < 3; i++)
 		slab_ixs[i] = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_RESULT);
 	op.input_ref = slab_ixs[0] + 1;
@@ -270,11 +271,11 @@ test_chains(void)
 	op.result_ref = slab_ixs[0] + 1;
 	arena.slabs[slab_ixs[0]].next_ref = slab_ixs[1] + 1;
 	arena.slabs[slab_ixs[1]].next_ref = 0;
-	test_claim(hjg_check_results(&arena.view, &op, owner, found, 2, &n) && n == 2 &&
+	test_claim(hjg_device_chain_results(&arena.view, &op, owner, found, 2, &n) && n == 2 &&
 			   found[1] == hjg_arena_slab_at(&arena, slab_ixs[1]), "result pages come in their order");
-	test_claim(!hjg_check_results(&arena.view, &op, owner, found, 1, &n), "more result pages than announced are refused");
+	test_claim(!hjg_device_chain_results(&arena.view, &op, owner, found, 1, &n), "more result pages than announced are refused");
 	op.result_ref = 0;
-	test_claim(!hjg_check_results(&arena.view, &op, owner, found, 2, &n), "no place for results is refused");
+	test_claim(!hjg_device_chain_results(&arena.view, &op, owner, found, 2, &n), "no place for results is refused");
 	test_claim(!hjg_op_add_input(&arena, &op, owner + 1, slab_ixs[0], 1, 0, false) &&
 			   !hjg_op_add_input(&arena, &op, owner, arena.view.nslabs, 1, 0, false),
 			   "only an own slab can be added to a chain");

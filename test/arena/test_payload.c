@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/hjg_chain.h"
 #include "hjg_test.h"
 
 #define NPAGES 2
@@ -65,16 +66,16 @@ test_inputs(void)
 		slab_ixs[i] = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
 		hjg_op_add_input(&arena, &op, owner, slab_ixs[i], 100, i * 100, true);
 	}
-	test_claim(hjg_check_inputs(&arena.view, &op, owner, 4, 12, inputs, 2, &n) && n == 2 &&
+	test_claim(hjg_device_chain_inputs(&arena.view, &op, owner, 4, 12, inputs, 2, &n) && n == 2 &&
 			   inputs[1].payload == (const char *) inputs[1].keys + hjg_input_payload_off(4, 12),
 			   "columns are found behind the keys");
-	test_claim(hjg_check_inputs(&arena.view, &op, owner, 4, 0, inputs, 2, &n) && inputs[0].payload == NULL &&
+	test_claim(hjg_device_chain_inputs(&arena.view, &op, owner, 4, 0, inputs, 2, &n) && inputs[0].payload == NULL &&
 			   inputs[1].payload == NULL, "a side without columns has none");
 	arena.slabs[slab_ixs[0]].has_payload = 0;
-	test_claim(hjg_check_inputs(&arena.view, &op, owner, 4, 12, inputs, 2, &n) && inputs[0].payload == NULL &&
+	test_claim(hjg_device_chain_inputs(&arena.view, &op, owner, 4, 12, inputs, 2, &n) && inputs[0].payload == NULL &&
 			   inputs[1].payload == NULL, "where one slab comes without columns, none has any");
 	arena.slabs[slab_ixs[0]].nrows = hjg_input_rows(4, 12) + 1;
-	test_claim(!hjg_check_inputs(&arena.view, &op, owner, 4, 12, inputs, 2, &n), "more rows than fit beside their columns are refused");
+	test_claim(!hjg_device_chain_inputs(&arena.view, &op, owner, 4, 12, inputs, 2, &n), "more rows than fit beside their columns are refused");
 	hjg_arena_detach(&arena);
 }
 
