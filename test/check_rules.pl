@@ -44,6 +44,7 @@ my %may = (
 	rows => [ 'vector', 'layout' ],
 	planner => [ 'scan', 'rows', 'vector', 'model', 'base', 'layout' ],
 	node => [ 'planner', 'scan', 'rows', 'service', 'engine', 'base' ],
+	# measures functions of these rooms, which a query's noise would hide (hjg_calibrate.h)
 	calibrate => [ 'planner', 'scan', 'rows', 'service', 'engine', 'model', 'base' ],);
 my @pure = qw(layout model arena vector engine coupled device lab);
 
@@ -87,13 +88,18 @@ foreach my $file (@sources, @kernels)
 }
 ok(!@bad, 'rooms include only the rooms that they may', @bad);
 
-# a header that is its room's own says so
-my %own = map { $_ => 1 } grep { slurp("src/$_") =~ /no\s+(?:\*\s+)?other\s+(?:\*\s+)?room\s+(?:\*\s+)?includes/i } map { m{^src/(.*\.h)$} } @sources;
+# a header that is its room's own says so; the laboratory compares parts of some rooms
+my %own;
+foreach my $header (map { m{^src/(.*\.h)$} } @sources)
+{
+	$own{$header} = $1 // '' if slurp("src/$header") =~ /no\s+(?:\*\s+)?other\s+(?:\*\s+)?room\s+(?:\*\s+)?includes(?:\s+(?:\*\s+)?it\s+(?:\*\s+)?but\s+(?:\*\s+)?the\s+(?:\*\s+)?(lab)oratory)?/i;
+}
 @bad = ();
 foreach my $file (@sources)
 {
 	my ($room) = $file =~ m{^src/(?:([a-z]+)/)?};
-	push @bad, map { "$file:$_->[0]: $_->[2]" } grep { $own{ $_->[2] } and $_->[2] !~ m{^\Q@{[ $room // '' ]}\E/} } @{ $includes{$file} };
+	$room //= '';
+	push @bad, map { "$file:$_->[0]: $_->[2]" } grep { defined $own{ $_->[2] } and $own{ $_->[2] } ne $room and $_->[2] !~ m{^\Q$room\E/} } @{ $includes{$file} };
 }
 push @bad, 'no such header found' unless %own;
 ok(!@bad, 'no room includes a header that another one keeps to itself', @bad);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "coupled/hjg_pack_internal.h"
-#include "engine/hjg_engine_internal.h"
+#include "layout/hjg_clock.h"
 
 /* Enough rows for the clock's resolution, and few enough for the cache. */
 #define NROWS 32768u

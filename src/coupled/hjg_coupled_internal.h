@@ -2,8 +2,8 @@
  * hjg_coupled_internal.h
  *	  Declarations that the files of the coupled engine share.
  *
- * A join begins with an HjgJoin of its own (memory, runs and statistics are managed as in the cpu engine)
- * and has two regions: table and work (kernels/hjg_steps.h).  Files:
+ * A join begins with an HjgJoin of its own (engine/hjg_engine_work.h) and has two regions: table and work
+ * (kernels/hjg_steps.h).  Files:
  *		coupled_task.c			basics: memory, work of the CPU's threads
  *		coupled_steps.c			the steps as loops of one CPU thread
  *		coupled_series.c		a series of steps over two processors
@@ -31,7 +31,8 @@
 #define HJG_COUPLED_INTERNAL_H
 
 #include "coupled/hjg_coupled.h"
-#include "engine/hjg_engine_internal.h"
+#include "engine/hjg_engine_work.h"
+#include "layout/hjg_clock.h"
 
 /* Allocator states: CPU threads first, then the device's work groups. */
 #define HJG_COUPLED_CPU_WORKERS HJG_MAX_SLOTS
