@@ -40,6 +40,28 @@ select sp_us('sp_wide', 'k', 'v < 500 and v + 0 > 0') < sp_us('sp_wide', 'k', 'v
 -- core's code is what the scan leaves to it, whatever the order in the query
 select sp_us('sp_wide', 'k', 'v + v > 0 and v < 500') = sp_us('sp_wide', 'k', 'v < 500 and v + v > 0') as in_the_order_of_the_scan;
 drop function sp_us(text, text, text);
+-- workers are new processes, which map the pages that they read, unless these are huge
+create function sp_shared_us(workers int) returns numeric language plpgsql as $$
+declare
+	plan json;
+begin
+	perform set_config('max_parallel_workers_per_gather', workers::text, true);
+	execute 'explain (analyze, format json) select f.k from sp_wide f join sp_dim d on f.k = d.k' into plan;
+	plan := plan -> 0 -> 'Plan';
+	if plan ->> 'Node Type' = 'Gather' then
+		plan := plan #> '{Plans,0}';
+	end if;
+	return (plan -> 'Predicted Phases' ->> 'Scan Probe Time')::numeric * 1000;
+end $$;
+begin;
+set local min_parallel_table_scan_size = 0;
+set local parallel_setup_cost = 0;
+set local parallel_tuple_cost = 0;
+alter table sp_wide set (parallel_workers = 2);
+select sp_shared_us(2) * 2.4 > 1.2 * sp_shared_us(0) or
+	coalesce(current_setting('huge_pages_status', true), current_setting('huge_pages')) = 'on' as workers_map_what_they_read;
+rollback;
+drop function sp_shared_us(int);
 -- what the join's filter drops is not read further: a key in front is worth more than one behind strings
 create function sp_probe_us(key text) returns numeric language plpgsql as $$
 declare

@@ -5,6 +5,8 @@
  */
 #include "postgres.h"
 
+#include <sys/mman.h>
+
 #include "catalog/pg_collation_d.h"
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
@@ -196,6 +198,31 @@ measure_memory(HjgUnitCosts *costs)
 	pfree(memory);
 }
 
+/* Measure shared memory that another process has filled, as far as the system is concerned: a second mapping of it is read. */
+static void
+measure_mapping(HjgUnitCosts *costs)
+{
+	char	   *filled = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char	   *second;
+	uint64		start;
+
+	if (filled == MAP_FAILED)
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not map memory for calibration: %m")));
+	memset(filled, 1, MEMORY_BYTES);
+	second = mremap(filled, 0, MEMORY_BYTES, MREMAP_MAYMOVE);
+	if (second == MAP_FAILED)
+	{
+		munmap(filled, MEMORY_BYTES);
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not map memory for calibration: %m")));
+	}
+	start = hjg_now_ns();
+	for (Size at = 0; at < MEMORY_BYTES; at += BLCKSZ)
+		(void) *(volatile char *) (second + at);
+	costs->map_mb_ns = per_row(start, MEMORY_BYTES / (1024 * 1024));
+	munmap(second, MEMORY_BYTES);
+	munmap(filled, MEMORY_BYTES);
+}
+
 /* Measure a row tested with a filter of so many keys, none of which is the row's; and a key added to it. */
 static double
 measure_bloom(uint32 nkeys, MemoryContext context, double *add_ns)
@@ -351,6 +378,7 @@ measure_pass(HjgUnitCosts *costs)
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scans);
 	measure_memory(costs);
+	measure_mapping(costs);
 	measure_spills(costs);
 	measure_blooms(costs, context);
 	measure_engine(SPARSE_DISTANCE, context, &costs->build_tuple_ns, &costs->probe_tuple_ns);

@@ -54,7 +54,8 @@ typedef struct CostName
 	COST(HjgUnitCosts, core_row_ns, "core_row", "ns per row with conditions left to core") \
 	COST(HjgUnitCosts, core_operator_ns, "core_operator", "ns per row and operator in these") \
 	COST(HjgUnitCosts, memory_mb_ns, "memory", "ns per MB of fresh memory") \
-	COST(HjgUnitCosts, line_ns, "line", "ns per cache line of a table's rows that comes from memory") \
+	COST(HjgUnitCosts, line_ns, "line", "ns per cache line of a long row that comes from memory") \
+	COST(HjgUnitCosts, map_mb_ns, "map", "ns per MB of shared memory that a new process reads for the first time") \
 	COST(HjgUnitCosts, bloom_add_ns, "bloom_add", "ns per key added to a large Bloom filter") \
 	COST(HjgUnitCosts, bloom_test_ns, "bloom_test", "ns per row tested with a large Bloom filter") \
 	COST(HjgUnitCosts, bloom_cached_ns, "bloom_cached", "ns per row tested with a small Bloom filter") \

@@ -56,7 +56,8 @@ typedef struct HjgUnitCosts
 	double		core_operator_ns;	/* added for each operator that it evaluates, on values of variable
 									 * width */
 	double		memory_mb_ns;	/* 1 MB of memory that the process touches for the first time */
-	double		line_ns;		/* a cache line of a table's rows read from memory, averaged over long rows */
+	double		line_ns;		/* a cache line of a long row that comes from memory, besides the first */
+	double		map_mb_ns;		/* 1 MB of shared memory that a process reads for the first time */
 	double		bloom_add_ns;	/* a key added to a Bloom filter larger than any second-level cache */
 	double		bloom_test_ns;	/* a row tested with such a filter */
 	double		bloom_cached_ns;	/* a row tested with a filter in cache */
@@ -105,7 +106,9 @@ _Static_assert(sizeof(HjgCalibration) <= HJG_CALIBRATION_VALUES * sizeof(double)
 /* ---- model_scan.c ---- */
 
 #define HJG_MODEL_LINE_BYTES 64
-#define HJG_MODEL_LINES_AHEAD 2.0
+
+/* Length of the strings that test_ns[HJG_TEST_LIKE] is measured on. */
+#define HJG_MODEL_LIKE_BYTES 20.0
 
 /* Columns read of a row, as hjg_scan_heap_count() counts them. */
 typedef struct HjgColumnsRead
@@ -120,8 +123,8 @@ typedef struct HjgColumnsRead
 typedef struct HjgTableScan
 {
 	double		pages;
-	double		lines;			/* cache lines of a row that are prefetched, HJG_MODEL_LINES_AHEAD at most */
-	double		walked_lines;	/* cache lines behind these */
+	double		lines;			/* cache lines of a row */
+	double		unmapped_mb;	/* size, if new processes read it, which map memory as they read it; else 0 */
 	double		rows;			/* visible ones */
 	double		passing;		/* fraction that passes all conditions */
 	HjgColumnsRead tested;		/* of each row, for conditions in vectors */
@@ -141,14 +144,17 @@ typedef struct HjgTableScan
 typedef struct HjgScanTimes
 {
 	double		own_ns;			/* reading by the node, pages in cache; 0: not possible */
-	double		read_ns;		/* added for memory reads */
+	double		memory_ns;		/* in which memory supplies the pages, beside most of that */
+	double		map_ns;			/* in which a new process maps them */
 	double		core_ns;		/* core's scan and its filter, pages in cache */
 	double		filter_rows;	/* rows that a join's filter is tested for, */
-	double		late_ns;		/* and the part of own_ns and read_ns that only rows take which pass it */
+	double		late_ns;		/* and the part of own_ns that only rows take which pass it */
 } HjgScanTimes;
 
 /* Predict the time of reading a share of the table, up to rows in batches. */
 extern HjgScanTimes hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share);
+/* Predict the time that the reader waits for memory, if its own work takes so much longer than own_ns, or less. */
+extern double hjg_model_wait_ns(const HjgScanTimes *scan, double added_ns);
 
 /*
  * A join as the planner describes it.  When several processes share a build side, rows and pairs are one
@@ -201,6 +207,8 @@ typedef struct HjgPrediction
 	double		marshal_probe_ns;
 	double		probe_ns;		/* the part not hidden behind marshalling and emitting */
 	double		emit_ns;
+	double		wait_build_ns;	/* marshalling waits for memory */
+	double		wait_probe_ns;
 	double		total_ns;		/* sum of the above */
 	double		saved_build_ns; /* part of a child's price for slots that are not needed */
 	double		saved_probe_ns;
@@ -262,8 +270,6 @@ typedef struct HjgLookups
 
 /* Predict the time of the look-ups with all pages in memory. */
 extern double hjg_model_lookups_ns(const HjgUnitCosts *costs, const HjgLookups *lookups);
-/* Predict the time in which a new process maps so much memory that it reads from start to end. */
-extern double hjg_model_map_ns(double mb);
 
 /*
  * Choose the number of partitions, a power of two, for a build side of build_bytes of which memory_bytes

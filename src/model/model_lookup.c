@@ -21,23 +21,16 @@
 #define SEARCH_MISSES 8
 #define ROW_MISSES 4
 
-/* Memory that is mapped at a time, and the time of it: measured, 0.4 us a page of a table, and nearly as much to unmap it. */
+/* Memory that is mapped at a time. */
 #define MAPPED_MB (64.0 / 1024)
-#define MAP_NS 3000
-
-double
-hjg_model_map_ns(double mb)
-{
-	return mb / MAPPED_MB * MAP_NS;
-}
 
 /* Predict the time in which a new process maps this many scattered places. */
 static double
-map_scattered_ns(double mb, double nplaces)
+map_scattered_ns(const HjgUnitCosts *costs, double mb, double nplaces)
 {
 	const double all = mb / MAPPED_MB;
 
-	return all > 0 ? hjg_model_map_ns(mb) * (1 - exp(-nplaces / all)) : 0;
+	return all > 0 ? mb * costs->map_mb_ns * (1 - exp(-nplaces / all)) : 0;
 }
 
 double
@@ -48,5 +41,5 @@ hjg_model_lookups_ns(const HjgUnitCosts *costs, const HjgLookups *lookups)
 	const double misses = lookups->mb > CACHED_MB ? SEARCH_MISSES + ROW_MISSES * scattered_rows : 0;
 
 	return lookups->nlookups * (costs->lookup_ns + lookups->rows * costs->fetch_ns + misses * costs->miss_ns) +
-		(lookups->unmapped ? map_scattered_ns(lookups->mb, lookups->nlookups * scattered_rows) : 0);
+		(lookups->unmapped ? map_scattered_ns(costs, lookups->mb, lookups->nlookups * scattered_rows) : 0);
 }

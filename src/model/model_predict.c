@@ -59,6 +59,7 @@ const HjgUnitCosts hjg_model_default_costs = {
 	.core_operator_ns = 30,
 	.memory_mb_ns = 250000,
 	.line_ns = 10,
+	.map_mb_ns = 50000,
 	.bloom_add_ns = 8,
 	.bloom_test_ns = 4.5,
 	.bloom_cached_ns = 1.5,
@@ -194,7 +195,7 @@ marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, co
 		costs->column_ns * ncolumns + costs->varlena_ns * nvarlenas +
 		spill_row_ns(costs, shape, width);
 
-	return rows * row_ns + (scan->own_ns > 0 ? scan->own_ns + scan->read_ns : rows * take_ns);
+	return rows * row_ns + (scan->own_ns > 0 ? scan->own_ns : rows * take_ns);
 }
 
 /* Compute the part of a child join's price that is not spent when its rows come in vectors. */
@@ -225,28 +226,41 @@ payload_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 		spill_row_ns(costs, shape, shape->probe_width);
 }
 
-/*
- * Predict the filter's time: each participant adds the keys that it reads, and tests its rows with all
- * keys, in a table's scan after reading those of a page's rows.
- */
+/* Predict the time in which a participant adds the keys that it reads to the filter, */
 static double
-bloom_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
+bloom_add_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
+{
+	return shape->build_rows * costs->bloom_add_ns;
+}
+
+/* and in which it tests its rows with all keys, in a table's scan after reading those of a page's rows. */
+static double
+bloom_test_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
 	const bool	cached = shape->build_rows * larger_of(shape->participants, 1) <= BLOOM_CACHED_KEYS;
 	const double test_ns = cached ? costs->bloom_cached_ns : costs->bloom_test_ns;
 
-	return shape->build_rows * costs->bloom_add_ns +
-		(shape->probe_scan.own_ns > 0 ? shape->probe_scan.filter_rows * (costs->direct_tuple_ns + test_ns) :
-		 shape->probe_rows * test_ns);
+	return shape->probe_scan.own_ns > 0 ? shape->probe_scan.filter_rows * (costs->direct_tuple_ns + test_ns) : shape->probe_rows * test_ns;
 }
 
-/* Predict what the filter saves before the engine: columns that are not read, nor marshalled. */
 static double
-filtered_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
+dropped_share(const HjgJoinShape *shape)
 {
-	const double dropped = 1 - passing_rows(shape) / larger_of(shape->probe_rows, 1);
+	return 1 - passing_rows(shape) / larger_of(shape->probe_rows, 1);
+}
 
-	return dropped * (shape->probe_scan.late_ns + (shape->in_place ? 0 : shape->probe_rows * payload_row_ns(costs, shape)));
+/* Predict what the filter saves of marshalling. */
+static double
+unmarshalled_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
+{
+	return shape->in_place ? 0 : dropped_share(shape) * shape->probe_rows * payload_row_ns(costs, shape);
+}
+
+/* Predict what testing the rows adds to reading them; less than 0 if it saves time. */
+static double
+filtering_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
+{
+	return bloom_test_ns(costs, shape) - dropped_share(shape) * shape->probe_scan.late_ns;
 }
 
 /*
@@ -263,7 +277,7 @@ hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 	if (shape->nthreads == 0 || shape->participants > 1)
 		kept_row_ns = costs->transfer_mb_ns * shape->key_width / (1024.0 * 1024.0) +
 			probe_tuple_ns(costs, shape) / larger_of(shape->nthreads, 1);
-	return bloom_ns(costs, shape) < filtered_ns(costs, shape) + (shape->probe_rows - passing_rows(shape)) * kept_row_ns;
+	return bloom_add_ns(costs, shape) + filtering_ns(costs, shape) < unmarshalled_ns(costs, shape) + (shape->probe_rows - passing_rows(shape)) * kept_row_ns;
 }
 
 /*
@@ -327,13 +341,15 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 											  shape->in_place ? 0 : shape->probe_columns,
 											  shape->in_place ? 0 : shape->probe_varlenas, shape->probe_width);
 	if (shape->bloom)
-		prediction->marshal_probe_ns += bloom_ns(costs, shape) - filtered_ns(costs, shape);
+		prediction->marshal_probe_ns += bloom_add_ns(costs, shape) + filtering_ns(costs, shape) - unmarshalled_ns(costs, shape);
+	prediction->wait_build_ns = hjg_model_wait_ns(&shape->build_scan, 0);
+	prediction->wait_probe_ns = hjg_model_wait_ns(&shape->probe_scan, shape->bloom ? filtering_ns(costs, shape) : 0);
 	prediction->emit_ns = shape->pairs *
 		(costs->emit_tuple_ns + costs->column_ns * (shape->build_columns + shape->probe_columns));
 
 	engine_ns = total_kept_rows * probe_tuple_ns(costs, shape) / threads +
 		costs->transfer_mb_ns * participants * (kept_rows * shape->key_width + shape->pairs * 8) / mb;
-	backend_ns = prediction->marshal_probe_ns + prediction->emit_ns;
+	backend_ns = prediction->marshal_probe_ns + prediction->wait_probe_ns + prediction->emit_ns;
 	prediction->transfer_ns = prediction->gpu_build_ns = prediction->gpu_probe_ns = 0;
 	if (shape->gpu)
 	{
@@ -356,7 +372,8 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 		prediction->probe_ns = engine_ns;
 
 	prediction->total_ns = prediction->startup_ns + prediction->marshal_build_ns + prediction->build_ns +
-		prediction->marshal_probe_ns + prediction->probe_ns + prediction->emit_ns;
+		prediction->marshal_probe_ns + prediction->probe_ns + prediction->emit_ns +
+		prediction->wait_build_ns + prediction->wait_probe_ns;
 	prediction->saved_build_ns = saved_ns(costs, shape->build_rows, shape->build_vectors);
 	prediction->saved_probe_ns = saved_ns(costs, shape->probe_rows, shape->probe_vectors);
 }

@@ -6,14 +6,19 @@
  * Each page costs, and each visible row: it is found, and its columns at fixed places are copied.  To
  * reach a wanted column behind one of variable width, every row is walked attribute by attribute.
  * Conditions come before the other columns: first those in vectors, for all rows; core's expression code
- * then sees the surviving rows one by one.  A filter of the join above, if there is one, is tested before
+ * then sees the surviving rows one by one.
+ *
+ * Meanwhile memory supplies the next page.  Of rows of about one cache line it does so as fast as they are
+ * read, whatever their columns; of longer rows, of which the reader skips parts, more slowly.  A filter of the join above, if there is one, is tested before
  * or after the conditions (scan_table.c); only rows that pass it are read further.
  */
 #include "model/hjg_model.h"
 
-/* A prefetched line of a row, and a line behind these, relative to their average. */
-#define LINE_AHEAD 0.4
-#define LINE_WALKED 1.4
+/* Part of the reader's work that goes on while memory supplies the next page. */
+#define OVERLAP 0.8
+
+/* Cache misses of a page besides its rows: the buffer's entry in the mapping table. */
+#define PAGE_MISSES 1
 
 /* Columns that are included in direct_tuple_ns. */
 #define FREE_COLUMNS 2
@@ -48,10 +53,10 @@ HjgScanTimes
 hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share)
 {
 	const bool	filter_first = scan->keys_fixed && scan->conditions_wait;
-	const double walked_ns = costs->line_ns * scan->walked_lines * LINE_WALKED;
 	double		wanted_ns = scan->passing * (costs->direct_tuple_ns + columns_ns(costs, &scan->wanted));
 	double		tested_ns = is_any(&scan->tested) ? costs->direct_tuple_ns + columns_ns(costs, &scan->tested) : 0;
-	double		core_ns = costs->scan_tuple_ns + CORE_STEP * columns_ns(costs, &scan->wanted) + costs->core_operator_ns * (scan->all_operators + FIXED_OPERATOR * scan->all_tests);
+	/* searching a string takes core no less */
+	double		core_ns = costs->scan_tuple_ns + scan->tests[HJG_TEST_LIKE] * costs->test_ns[HJG_TEST_LIKE] + CORE_STEP * columns_ns(costs, &scan->wanted) + costs->core_operator_ns * (scan->all_operators + FIXED_OPERATOR * scan->all_tests);
 
 	for (int i = 0; i < HJG_NTESTS; i++)
 		tested_ns += scan->tests[i] * costs->test_ns[i];
@@ -59,9 +64,19 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 									 CORE_STEP * columns_ns(costs, &scan->core_columns));
 	return (HjgScanTimes) {
 		.own_ns = share * (scan->pages * costs->page_ns + scan->rows * (wanted_ns + tested_ns)),
-		.read_ns = share * scan->rows * (costs->line_ns * scan->lines * LINE_AHEAD + walked_ns),
+		.memory_ns = share * (scan->pages * PAGE_MISSES * costs->miss_ns +
+							  scan->rows * costs->line_ns * (scan->lines > 1 ? scan->lines - 1 : 0)),
+		.map_ns = share * scan->unmapped_mb * costs->map_mb_ns,
 		.core_ns = share * scan->rows * core_ns,
 		.filter_rows = share * scan->rows * (filter_first ? 1 : scan->passing),
-		.late_ns = share * scan->rows * ((scan->keys_fixed ? wanted_ns : 0) + (filter_first ? tested_ns + walked_ns : 0))
+		.late_ns = share * scan->rows * ((scan->keys_fixed ? wanted_ns : 0) + (filter_first ? tested_ns : 0))
 	};
+}
+
+double
+hjg_model_wait_ns(const HjgScanTimes *scan, double added_ns)
+{
+	const double ns = scan->memory_ns - OVERLAP * (scan->own_ns + added_ns);
+
+	return ns > 0 ? ns : 0;
 }

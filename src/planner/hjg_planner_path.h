@@ -312,6 +312,8 @@ extern void hjg_planner_keep_offers(RelOptInfo *joinrel);
 
 /* Compute the number of processes that core expects to share the work of a partial path; the leader counts less than a worker. */
 extern double hjg_planner_participants(const Path *path);
+/* Does the path run in new processes, which map the pages of tables as they read them? */
+extern bool hjg_planner_maps_memory(const Path *path);
 /* Describe a join of two paths to the model, except for where it runs. */
 extern void hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *path, const Path *outer_path,
 								 const Path *inner_path, HjgJoinShape *shape);

@@ -65,7 +65,7 @@ choose_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInfo *rel, HjgSid
 		MemoryContextSwitchTo(old_context);
 	}
 	return enable_seqscan && side->seqscan->total_cost < cheapest->total_cost * MOST_DEARER &&
-		times.own_ns + times.read_ns < slot_reading_ns(candidate, cheapest) ? side->seqscan : cheapest;
+		times.own_ns + hjg_model_wait_ns(&times, 0) < slot_reading_ns(candidate, cheapest) ? side->seqscan : cheapest;
 }
 
 /*

@@ -175,7 +175,8 @@ choose_engine(const HjgCandidate *candidate, HjgOffer *offer)
 /*
  * Compute the part of a child's price that is not spent when the node reads its table, or takes its rows as vectors, and the
  * price of that reading, which the prediction includes. Rows and conditions of a scan keep the share of core's price that
- * their time is of core's time; pages keep their price. A join's credit is at most core's cost of returning its rows.
+ * their time is of core's time; pages keep their price, which includes that they come from memory. A join's credit is at most core's
+ * cost of returning its rows.
  */
 static Cost
 child_credit(const Path *child, const HjgScanTimes *scan, double saved_ns, double rows, Cost ns_cost)
@@ -185,7 +186,7 @@ child_credit(const Path *child, const HjgScanTimes *scan, double saved_ns, doubl
 	if (scan->own_ns <= 0)
 		return Min(saved_ns * ns_cost, cpu_tuple_cost * rows);
 	return (cpu_tuple_cost + rel->baserestrictcost.per_tuple) * rel->tuples * (rows / Max(rel->rows, 1)) *
-		(1 - scan->own_ns / Max(scan->core_ns, 1)) + (scan->own_ns + scan->read_ns) * ns_cost;
+		(1 - scan->own_ns / Max(scan->core_ns, 1)) + scan->own_ns * ns_cost;
 }
 
 /* Price the quals except the plain comparison of keys, as core charges them: the same for all paths. */
@@ -287,6 +288,13 @@ whole_us(double ns)
 	return (int) Min(ns / 1000.0, PG_INT32_MAX);
 }
 
+static double
+scan_ns(const HjgScanTimes *scan)
+{
+	return scan->own_ns + hjg_model_wait_ns(scan, 0) + scan->map_ns;
+}
+
+/* Keep the prediction for EXPLAIN; of a scan's waits and mapping of memory, the price is that of its pages, as for core's scans. */
 static void
 keep_prediction(const HjgOffer *offer)
 {
@@ -295,13 +303,13 @@ keep_prediction(const HjgOffer *offer)
 	const HjgScanTimes *probe_scan = &offer->shape.probe_scan;
 	HjgPath    *own = offer->own;
 
-	own->prediction_us[HJG_PREDICTION_MARSHAL_BUILD] = whole_us(prediction->marshal_build_ns);
-	own->prediction_us[HJG_PREDICTION_MARSHAL_PROBE] = whole_us(prediction->marshal_probe_ns);
+	own->prediction_us[HJG_PREDICTION_MARSHAL_BUILD] = whole_us(prediction->marshal_build_ns + prediction->wait_build_ns + build_scan->map_ns);
+	own->prediction_us[HJG_PREDICTION_MARSHAL_PROBE] = whole_us(prediction->marshal_probe_ns + prediction->wait_probe_ns + probe_scan->map_ns);
 	own->prediction_us[HJG_PREDICTION_BUILD] = whole_us(prediction->build_ns + prediction->startup_ns);
 	own->prediction_us[HJG_PREDICTION_PROBE] = whole_us(prediction->probe_ns);
 	own->prediction_us[HJG_PREDICTION_EMIT] = whole_us(prediction->emit_ns);
-	own->prediction_us[HJG_PREDICTION_SCAN_BUILD] = whole_us(build_scan->own_ns + build_scan->read_ns);
-	own->prediction_us[HJG_PREDICTION_SCAN_PROBE] = whole_us(probe_scan->own_ns + probe_scan->read_ns);
+	own->prediction_us[HJG_PREDICTION_SCAN_BUILD] = whole_us(scan_ns(build_scan));
+	own->prediction_us[HJG_PREDICTION_SCAN_PROBE] = whole_us(scan_ns(probe_scan));
 	own->prediction_us[HJG_PREDICTION_GPU_TRANSFER] = whole_us(prediction->transfer_ns);
 	own->prediction_us[HJG_PREDICTION_GPU_BUILD] = whole_us(prediction->gpu_build_ns);
 	own->prediction_us[HJG_PREDICTION_GPU_PROBE] = whole_us(prediction->gpu_probe_ns);

@@ -26,7 +26,6 @@
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "storage/pg_shmem.h"
 
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner_path.h"
@@ -187,13 +186,6 @@ find_loop(const HjgCandidate *candidate, const Path *driver, const RelOptInfo *r
 	return cheapest;
 }
 
-/* Does the path run in new processes whose memory is mapped in small pages? With huge_pages = try that is assumed. */
-static bool
-maps_memory(const Path *path)
-{
-	return path->parallel_workers > 0 && huge_pages != HUGE_PAGES_ON;
-}
-
 /* Describe the look-ups of a loop to the model. */
 static HjgLookups
 describe_lookups(const HjgCandidate *candidate, HjgQueryFacts *facts, const Path *driver, const Path *lookup)
@@ -204,7 +196,7 @@ describe_lookups(const HjgCandidate *candidate, HjgQueryFacts *facts, const Path
 		.mb = lookup->parent->pages * (BLCKSZ / (1024.0 * 1024.0)),
 		.scattered = IsA(lookup, IndexPath) ?
 			hjg_planner_scattering(facts, ((const IndexPath *) lookup)->indexinfo) : 1,
-		.unmapped = maps_memory(driver)
+		.unmapped = hjg_planner_maps_memory(driver)
 	};
 }
 
@@ -212,7 +204,7 @@ describe_lookups(const HjgCandidate *candidate, HjgQueryFacts *facts, const Path
 static double
 driving_ns(double saved_ns, const HjgScanTimes *scan)
 {
-	return scan->own_ns > 0 ? scan->core_ns + scan->read_ns : saved_ns;
+	return scan->own_ns > 0 ? scan->core_ns + hjg_model_wait_ns(scan, scan->core_ns - scan->own_ns) : saved_ns;
 }
 
 /* Does a loop take no longer than the node's join, times the margin, without the driving side, which both read? */
@@ -224,7 +216,7 @@ is_loop_preferred(const HjgCandidate *candidate, const HjgOffer *offer, const Hj
 	double		ours_ns = prediction->total_ns;
 
 	if (loop->lookups.unmapped)
-		ours_ns += hjg_model_map_ns(loop->lookups.mb / hjg_planner_participants(&offer->own->custom.path));
+		ours_ns += offer->costs->map_mb_ns * loop->lookups.mb / hjg_planner_participants(&offer->own->custom.path);
 	if (loop->driving == candidate->innerrel)
 		ours_ns += child_ns(offer->outer, &shape->probe_scan, hjg_planner_scan_unit_ns(offer->costs)) - driving_ns(prediction->saved_build_ns, &shape->build_scan);
 	else

@@ -13,6 +13,7 @@
 #include "access/sysattr.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 
 #include "planner/hjg_planner_path.h"
@@ -38,12 +39,23 @@ test_kind(HjgFilterKind kind)
 	}
 }
 
-/* Add the tests of a condition; part: their number for each row. */
+/* Compute the time of a test relative to one of its kind's unit cost: that of searching a string is by its length. */
+static double
+test_weight(const HjgFilter *leaf, Oid table, const AttrNumber *attnos)
+{
+	const int	width = leaf->kind == HJG_FILTER_LIKE ? get_attavgwidth(table, attnos[leaf->column]) : 0;
+
+	return width > 0 ? width / HJG_MODEL_LIKE_BYTES : 1;
+}
+
+/* Add the tests of a condition on columns of the table; part: their number for each row. */
 static void
-count_tests(const HjgFilter *filter, double part, double *tests)
+count_tests(const HjgFilter *filter, Oid table, const AttrNumber *attnos, double part, double *tests)
 {
 	for (int i = 0; i < filter->nargs; i++)
-		count_tests(filter->args[i], part, tests);
+		count_tests(filter->args[i], table, attnos, part, tests);
+	if (filter->nargs == 0)
+		part *= test_weight(filter, table, attnos);
 	/* a test of two columns reads both */
 	if (filter->nargs == 0)
 		tests[test_kind(filter->kind)] += filter->kind == HJG_FILTER_COLUMNS || filter->kind == HJG_FILTER_NUMERIC_COLUMNS ? 2 * part : part;
@@ -65,29 +77,13 @@ is_fixed_only(const double *tests)
 	return tests[HJG_TEST_BYTES] + tests[HJG_TEST_LIKE] + tests[HJG_TEST_NUMERIC] == 0;
 }
 
-/*
- * Count the cache lines of a row that reading these columns walks over, after those that are fetched ahead. Attributes there
- * are assumed to have the average width of all that are not fixed.
- */
-static double
-count_walked_lines(TupleDesc desc, double row_bytes, const HjgRowColumns *columns)
-{
-	const double fixed_bytes = Min(SizeofHeapTupleHeader + columns->fixed_bytes, row_bytes);
-	const int	nwalked = columns->nsteps + columns->nvarlenas;
-	const double bytes = nwalked == 0 ? 0 :
-		fixed_bytes + (row_bytes - fixed_bytes) * nwalked / Max(desc->natts - columns->nbefore, nwalked);
-
-	return Max(bytes / HJG_MODEL_LINE_BYTES - HJG_MODEL_LINES_AHEAD, 0);
-}
-
 /* Find out how these columns of a table are read. */
 static HjgColumnsRead
-describe_columns(TupleDesc desc, double row_bytes, int ncolumns, const AttrNumber *attnos, HjgTableScan *scan)
+describe_columns(TupleDesc desc, int ncolumns, const AttrNumber *attnos, HjgTableScan *scan)
 {
 	HjgRowColumns columns;
 
 	hjg_scan_heap_count(desc, ncolumns, attnos, &columns);
-	scan->walked_lines = Max(scan->walked_lines, count_walked_lines(desc, row_bytes, &columns));
 	scan->nbefore = columns.nbefore;
 	return (HjgColumnsRead) {columns.nfixed, columns.nsteps, columns.nvarlenas};
 }
@@ -128,7 +124,7 @@ tested_share(const HjgSimpleConditions *simple, const double *shares, int n)
  * other tests for the rows that have passed before.
  */
 static void
-describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, double row_bytes, HjgTableScan *scan)
+describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, HjgTableScan *scan)
 {
 	List	   *ordered = hjg_planner_order_quals(root, rel->baserestrictinfo);
 	List	   *quals = NIL;
@@ -161,7 +157,7 @@ describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, do
 		{
 			const double list = 1 + (simple.filters[n]->nargs == 0 ? DOUBLED_LIST * log2(Max(operators, 1)) : 0);
 
-			count_tests(simple.filters[n], list, tests);
+			count_tests(simple.filters[n], root->simple_rte_array[rel->relid]->relid, simple.attnos, list, tests);
 			for (int i = 0; i < HJG_NTESTS; i++)
 				scan->tests[i] += tests[i] * (i == HJG_TEST_FIXED ? 1 : tested_share(&simple, shares, n));
 		}
@@ -176,14 +172,14 @@ describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, do
 	}
 	scan->conditions_wait = simple.wait;
 	if (simple.n > 0)
-		scan->tested = describe_columns(desc, row_bytes, simple.ncolumns, simple.attnos, scan);
+		scan->tested = describe_columns(desc, simple.ncolumns, simple.attnos, scan);
 	if (simple.n < n)
 	{
 		const AttrNumber last = last_attribute(quals, simple.n, rel->relid);
 
 		/* all conditions are evaluated once more */
 		scan->core_operators = (scan->all_operators + scan->all_tests) / Max(scan->core_share, 1e-10);
-		scan->core_columns = describe_columns(desc, row_bytes, last > 0, &last, scan);
+		scan->core_columns = describe_columns(desc, last > 0, &last, scan);
 	}
 }
 
@@ -192,7 +188,6 @@ hjg_planner_describe_scan(PlannerInfo *root, const RelOptInfo *rel, Relation rel
 {
 	const TupleDesc desc = RelationGetDescr(relation);
 	const double rows = Max(rel->tuples, 1);
-	const double row_bytes = rel->pages * (double) BLCKSZ / rows;
 	AttrNumber *attnos = palloc(Max(list_length(rel->reltarget->exprs), 1) * sizeof(AttrNumber));
 	int			n = 0;
 	ListCell   *lc;
@@ -201,10 +196,10 @@ hjg_planner_describe_scan(PlannerInfo *root, const RelOptInfo *rel, Relation rel
 		attnos[n++] = lfirst_node(Var, lc)->varattno;
 	*scan = (HjgTableScan) {
 		.pages = rel->pages, .rows = rel->tuples, .passing = Min(rel->rows / rows, 1),
-		.lines = Min(row_bytes / HJG_MODEL_LINE_BYTES, HJG_MODEL_LINES_AHEAD)
+		.lines = rel->pages * (double) BLCKSZ / rows / HJG_MODEL_LINE_BYTES
 	};
-	scan->wanted = describe_columns(desc, row_bytes, n, attnos, scan);
+	scan->wanted = describe_columns(desc, n, attnos, scan);
 	if (rel->baserestrictinfo != NIL)
-		describe_conditions(root, rel, desc, row_bytes, scan);
+		describe_conditions(root, rel, desc, scan);
 	pfree(attnos);
 }

@@ -7,6 +7,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "storage/pg_shmem.h"
 
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
@@ -33,6 +34,12 @@ hjg_planner_participants(const Path *path)
 	double		leader_share = parallel_leader_participation ? 1.0 - 0.3 * path->parallel_workers : 0;
 
 	return Max(path->parallel_workers + Max(leader_share, 0), 1);
+}
+
+bool
+hjg_planner_maps_memory(const Path *path)
+{
+	return path->parallel_workers > 0 && !HJG_HAS_HUGE_PAGES;
 }
 
 /* Estimate the pairs that match on the keys, with those that a residual qual drops. */
@@ -160,6 +167,7 @@ direct_scan(const HjgCandidate *candidate, const Path *path, const HjgSideFacts 
 
 	if (path->pathtype != T_SeqScan || !side->readable)
 		return (HjgScanTimes) {0};
+	scan.unmapped_mb = hjg_planner_maps_memory(path) ? scan.pages * (BLCKSZ / (1024.0 * 1024.0)) : 0;
 	scan.keys_fixed = is_outer && are_keys_fixed(candidate, &scan);
 	return hjg_model_scan(candidate->costs, &scan, rows / Max(path->parent->rows, 1));
 }

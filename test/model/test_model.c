@@ -77,7 +77,7 @@ static void
 quarter(HjgScanTimes *times)
 {
 	times->own_ns /= 4;
-	times->read_ns /= 4;
+	times->memory_ns /= 4;
 	times->core_ns /= 4;
 }
 
@@ -91,11 +91,13 @@ test_scans(void)
 	bool		tests_cost = true;
 	bool		core_costs = true;
 	bool		shares = true;
+	bool		waits_less = true;
+	bool		mapping_costs = true;
 
 	for (int i = 0; i < 10000; i++)
 	{
 		const HjgTableScan scan = {
-			.pages = random_rows(), .rows = random_rows(), .passing = drand48(), .lines = 2 * drand48(),
+			.pages = random_rows(), .rows = random_rows(), .passing = drand48(), .lines = 4 * drand48(),
 			.wanted = {.nfixed = 1 + (int) (drand48() * 5)}, .tested = {.nfixed = 1}, .tests = {1},
 			.core_share = drand48(), .core_operators = 1, .all_tests = 1, .all_operators = 1
 		};
@@ -103,9 +105,13 @@ test_scans(void)
 		const HjgScanTimes half = hjg_model_scan(costs, &scan, 0.5);
 		HjgTableScan other = scan;
 
-		shares &= near(half.own_ns * 2, times.own_ns) && near(half.read_ns * 2, times.read_ns) && near(half.core_ns * 2, times.core_ns);
-		other.walked_lines = 1;
-		width_costs &= hjg_model_scan(costs, &other, 1).read_ns > times.read_ns && hjg_model_scan(costs, &other, 1).own_ns == times.own_ns;
+		shares &= near(half.own_ns * 2, times.own_ns) && near(half.memory_ns * 2, times.memory_ns) && near(half.core_ns * 2, times.core_ns);
+		other.lines += 1;
+		width_costs &= hjg_model_scan(costs, &other, 1).memory_ns > times.memory_ns && hjg_model_scan(costs, &other, 1).own_ns == times.own_ns;
+		waits_less &= hjg_model_wait_ns(&times, times.own_ns) <= hjg_model_wait_ns(&times, 0) &&
+			times.own_ns + hjg_model_wait_ns(&times, 0) >= times.memory_ns * (1 - 1e-9);
+		other.unmapped_mb = 1;
+		mapping_costs &= times.map_ns == 0 && near(hjg_model_scan(costs, &other, 1).map_ns, costs->map_mb_ns);
 		other = scan;
 		other.tested.nvarlenas = 1;
 		walks_cost &= hjg_model_scan(costs, &other, 1).own_ns > times.own_ns;
@@ -119,7 +125,9 @@ test_scans(void)
 		other.core_share = 0;
 		core_costs &= hjg_model_scan(costs, &other, 1).own_ns < times.own_ns && hjg_model_scan(costs, &other, 1).core_ns == times.core_ns;
 	}
-	ok(width_costs, "a walk over long rows costs what comes from memory");
+	ok(width_costs, "long rows cost what comes from memory");
+	ok(waits_less, "a scan takes as long as memory does, and waits the less the more it works");
+	ok(mapping_costs, "a new process maps the table");
 	ok(walks_cost, "conditions behind columns of variable width cost a walk of all rows");
 	ok(tests_cost, "each condition in vectors costs, of each kind");
 	ok(core_costs, "conditions left to core cost the rows that reach them");
@@ -141,7 +149,7 @@ test_filtered_scans(void)
 	{
 		HjgJoinShape shape = random_shape();
 		HjgTableScan scan = {
-			.pages = shape.probe_rows / 50, .rows = shape.probe_rows / 0.9, .passing = 0.9, .lines = 2, .walked_lines = 2 * drand48(),
+			.pages = shape.probe_rows / 50, .rows = shape.probe_rows / 0.9, .passing = 0.9, .lines = 2,
 			.wanted = {.nfixed = 1, .nvarlenas = (int) (drand48() * 8)}, .tested = {.nfixed = 1, .nvarlenas = 4}, .tests = {1}
 		};
 		HjgScanTimes behind;
@@ -155,7 +163,7 @@ test_filtered_scans(void)
 		behind = hjg_model_scan(costs, &scan, 1);
 		scan.conditions_wait = true;
 		first = hjg_model_scan(costs, &scan, 1);
-		part &= behind.late_ns > 0 && first.late_ns <= first.own_ns + first.read_ns && near(behind.filter_rows, shape.probe_rows) &&
+		part &= behind.late_ns > 0 && first.late_ns <= first.own_ns && near(behind.filter_rows, shape.probe_rows) &&
 			near(first.filter_rows, scan.rows) && near(first.own_ns, behind.own_ns);
 		first_saves &= first.late_ns > behind.late_ns;
 
@@ -208,7 +216,7 @@ test_lookups(void)
 		cache_saves &= hjg_model_lookups_ns(costs, &other) < ns;
 		other = lookups;
 		other.unmapped = true;
-		mapping_costs &= hjg_model_lookups_ns(costs, &other) > ns && hjg_model_lookups_ns(costs, &other) <= (ns + hjg_model_map_ns(100)) * (1 + 1e-9);
+		mapping_costs &= hjg_model_lookups_ns(costs, &other) > ns && hjg_model_lookups_ns(costs, &other) <= (ns + 100 * costs->map_mb_ns) * (1 + 1e-9);
 	}
 	ok(grows, "more look-ups, and more rows of each, take longer");
 	ok(order_saves, "rows in the order of their keys are found no slower than scattered ones");
@@ -504,9 +512,13 @@ main(int argc, char **argv)
 		more.probe_scan = scan_of(shape.probe_rows);
 		hjg_model_predict(&costs, &more, &p);
 		sum = p.marshal_probe_ns;
-		more.probe_scan.read_ns += 1e6;
+		more.probe_scan.own_ns += 1e6;
 		hjg_model_predict(&costs, &more, &p);
 		pages_cost &= fabs(p.marshal_probe_ns - sum - 1e6) <= p.marshal_probe_ns * 1e-9;
+		sum = p.wait_probe_ns;
+		more.probe_scan.memory_ns += more.probe_scan.own_ns;
+		hjg_model_predict(&costs, &more, &p);
+		pages_cost &= p.wait_probe_ns > sum && p.total_ns > p.marshal_probe_ns + p.wait_probe_ns;
 
 		shape.spill_passes = (int) (drand48() * 3);
 		more = shape;
