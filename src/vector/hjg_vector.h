@@ -265,6 +265,7 @@ typedef struct HjgFilter
 	int			nset;
 	int64_t    *set;			/* sorted */
 	HjgBytes   *bytes;			/* BYTES: nset strings, sorted; LIKE: nset strings, at least two */
+	uint64_t	firsts[4];		/* BYTES: the first bytes of these strings, as a bitmap */
 	bool		padded;			/* spaces at the end of values are ignored; strings of the list have none */
 	int			nargs;
 	struct HjgFilter **args;

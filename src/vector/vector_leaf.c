@@ -79,6 +79,12 @@ compare_bytes(const void *a, const void *b)
 	return memcmp(x->data, y->data, x->nbytes);
 }
 
+static inline uint8_t
+first_byte(HjgBytes bytes)
+{
+	return (uint8_t) bytes.data[0];
+}
+
 void
 hjg_vector_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null)
 {
@@ -89,14 +95,30 @@ hjg_vector_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, in
 	if (kind == HJG_FILTER_SET)
 		qsort(leaf->set, nset, sizeof(int64_t), compare_ordinals);
 	else
+	{
 		qsort(leaf->bytes, nset, sizeof(HjgBytes), compare_bytes);
+		memset(leaf->firsts, 0, sizeof(leaf->firsts));
+		for (int i = 0; i < nset; i++)
+			if (leaf->bytes[i].nbytes > 0)
+				leaf->firsts[first_byte(leaf->bytes[i]) / 64] |= UINT64_C(1) << first_byte(leaf->bytes[i]) % 64;
+	}
 }
 
 /* ---------- strings ---------- */
 
+/* Does the value begin like a string of the list? One of spaces only may equal the empty string. */
+static inline bool
+begins_like_one(const HjgFilter *leaf, HjgBytes value)
+{
+	return value.nbytes == 0 || (leaf->firsts[first_byte(value) / 64] >> first_byte(value) % 64) & 1 ||
+		(leaf->padded && value.data[0] == ' ');
+}
+
 static inline bool
 is_in_list(const HjgFilter *leaf, HjgBytes value)
 {
+	if (!begins_like_one(leaf, value))
+		return false;
 	value = hjg_vector_bytes_trim(value, leaf->padded);
 	if (leaf->nset == 1)
 		return value.nbytes == leaf->bytes->nbytes && memcmp(value.data, leaf->bytes->data, value.nbytes) == 0;
