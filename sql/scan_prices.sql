@@ -74,6 +74,18 @@ set hjoin_gpu.bloom_filter = on;
 select sp_probe_us('k') < 0.7 * sp_probe_us('far') as a_filter_saves;
 reset hjoin_gpu.bloom_filter;
 drop function sp_probe_us(text);
+-- microseconds that the model expects for grouping
+create function sp_group_us(value text) returns numeric language plpgsql as $$
+declare
+	plan json;
+begin
+	execute format('explain (analyze, format json) select k, sum(%s) from sp_wide group by k', value) into plan;
+	return (plan -> 0 -> 'Plan' ->> 'Predicted Time')::numeric * 1000;
+end $$;
+set hjoin_gpu.aggregate = on;
+select sp_group_us('n') > sp_group_us('v') as numerics_are_read, sp_group_us('abs(v)') > 2 * sp_group_us('v') as core_code_is_slower;
+reset hjoin_gpu.aggregate;
+drop function sp_group_us(text);
 drop table sp_narrow, sp_wide, sp_dim;
 -- Joins of ours are compared in one currency: a table that a small one leaves few rows of is joined with that first.
 create table orders_of as select g as id, g % 20000 as k, g % 1000 as v from generate_series(1, 300000) g;

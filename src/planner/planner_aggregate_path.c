@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type_d.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -62,13 +63,34 @@ count_groups(PlannerInfo *root, double all_rows, const HjgGrouping *grouping, Hj
 	return groups;
 }
 
-/* Predict the node's time for these rows, without that of core's expressions. */
+/* Count the columns that are read as integers with a scale. */
+static int
+count_numerics(const List *columns)
+{
+	ListCell   *lc;
+	int			n = 0;
+
+	foreach(lc, columns)
+		n += exprType(lfirst(lc)) == NUMERICOID ? 1 : 0;
+	return n;
+}
+
+/* Predict the time of core's expressions for these rows, which are priced as core prices them. */
+static double
+by_core_ns(const HjgUnitCosts *costs, double rows, const HjgAggregateWork *work)
+{
+	return work->by_core <= 0 ? 0 :
+		rows * (costs->core_row_ns + work->by_core / Max(cpu_operator_cost, 1e-10) * costs->core_operator_ns);
+}
+
+/* Predict the node's time for these rows, without that of core's expressions. Reading a numeric takes as long as testing it. */
 static double
 grouping_ns(const HjgUnitCosts *costs, double rows, GroupCounts groups, const HjgAggregateWork *work)
 {
 	const int	ncolumns = list_length(work->columns);
 
 	return hjg_model_aggregate_ns(costs, rows, ncolumns, work->nsteps) +
+		rows * count_numerics(work->columns) * costs->test_ns[HJG_TEST_NUMERIC] +
 		hjg_model_group_ns(costs, rows, groups.made, work->nkeys, ncolumns) +
 		(groups.form == HJG_AGGREGATE_SHARED ? hjg_model_exchange_ns(groups.made) : 0) +
 		(groups.form == HJG_AGGREGATE_COMPLETE ? hjg_model_group_spill_ns(groups.made, ncolumns, get_hash_memory_limit()) : 0) +
@@ -204,6 +226,7 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 	const bool	partial = groups.form == HJG_AGGREGATE_PARTIAL;
 	PathTarget *target = partial ? grouping->partial : grouping->target;
 	QualCost	having_cost;
+	HjgUnitCosts costs;
 	AggregatePath *own = palloc0(sizeof(AggregatePath));
 	Path	   *path = &own->custom.path;
 
@@ -236,7 +259,8 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 	own->arguments = grouping->arguments;
 	own->partial = partial;
 	own->ngroups = grouping->ngroups;
-	own->prediction_us = ns / 1000.0;
+	hjg_planner_unit_costs(&costs, input->rows);
+	own->prediction_us = (ns + by_core_ns(&costs, input->rows, &grouping->work)) / 1000.0;
 	own->join_price = ns / unit_ns;
 	return path;
 }
