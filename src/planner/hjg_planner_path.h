@@ -278,6 +278,12 @@ typedef struct HjgOffer
 extern void hjg_planner_begin_pricing(HjgQueryFacts *facts);
 /* Set the candidate's unit costs and which of its sides are unique; must be called before the functions below. */
 extern void hjg_planner_set_units(PlannerInfo *root, HjgCandidate *candidate);
+/* Compute the number of processes that core expects to share the work of a partial path; the leader counts less than a worker. */
+extern double hjg_planner_participants(const Path *path);
+/* Compute how much longer these processes take, because there are fewer processors; no price includes it. */
+extern double hjg_planner_crowding(const Path *path);
+/* Does the path run in new processes, which map the pages of tables as they read them? */
+extern bool hjg_planner_maps_memory(const Path *path);
 
 /* ---------- planner_bound.c ---------- */
 
@@ -310,10 +316,6 @@ extern void hjg_planner_keep_offers(RelOptInfo *joinrel);
 
 /* ---------- planner_shape.c ---------- */
 
-/* Compute the number of processes that core expects to share the work of a partial path; the leader counts less than a worker. */
-extern double hjg_planner_participants(const Path *path);
-/* Does the path run in new processes, which map the pages of tables as they read them? */
-extern bool hjg_planner_maps_memory(const Path *path);
 /* Describe a join of two paths to the model, except for where it runs. */
 extern void hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *path, const Path *outer_path,
 								 const Path *inner_path, HjgJoinShape *shape);

@@ -204,7 +204,7 @@ make_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, L
 	cscan->flags = best_path->flags;
 	cscan->custom_plans = custom_plans;
 	cscan->custom_scan_tlist = hjg_planner_append_columns(NIL, linitial(custom_plans));
-	cscan->custom_private = list_make2(list_make3_int(path->partial, (int) Min(path->prediction_us, PG_INT32_MAX), (int) Min(path->ngroups, PG_INT32_MAX)),
+	cscan->custom_private = list_make2(list_make3_int(path->partial, (int) Min(path->prediction_us * hjg_planner_crowding(&path->custom.path), PG_INT32_MAX), (int) Min(path->ngroups, PG_INT32_MAX)),
 									   path->operators);
 	arguments = append_aggregates(cscan, path);
 	cscan->custom_exprs = list_make2(copyObject(path->keys), arguments);

@@ -153,10 +153,11 @@ list_scalars(const HjgPath *path, const Plan *outer_plan, const Plan *inner_plan
 static List *
 list_prediction(const HjgPath *path)
 {
+	const double crowding = hjg_planner_crowding(&path->custom.path);
 	List	   *prediction = NIL;
 
 	for (int i = 0; i < HJG_PREDICTION_Count; i++)
-		prediction = lappend_int(prediction, path->prediction_us[i]);
+		prediction = lappend_int(prediction, (int) Min(path->prediction_us[i] * (i < HJG_PREDICTION_GPU_TRANSFER ? crowding : 1), PG_INT32_MAX));
 	return prediction;
 }
 

@@ -7,7 +7,6 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "storage/pg_shmem.h"
 
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
@@ -27,20 +26,6 @@
 
 /* With fewer rows an array by key has no notable advantage over other tables. */
 #define LEAST_DENSE_ROWS 8192
-
-double
-hjg_planner_participants(const Path *path)
-{
-	double		leader_share = parallel_leader_participation ? 1.0 - 0.3 * path->parallel_workers : 0;
-
-	return Max(path->parallel_workers + Max(leader_share, 0), 1);
-}
-
-bool
-hjg_planner_maps_memory(const Path *path)
-{
-	return path->parallel_workers > 0 && !HJG_HAS_HUGE_PAGES;
-}
 
 /* Estimate the pairs that match on the keys, with those that a residual qual drops. */
 static double

@@ -1,14 +1,20 @@
 /*
  * planner_units.c
  *	  Finds the unit costs by which paths are priced: the calibrated ones with the cost overrides that are set, and the
- *	  nanoseconds of PostgreSQL's cost unit in a join.
+ *	  nanoseconds of PostgreSQL's cost unit in a join; and what the processes of a path are to its time.
  */
 #include "postgres.h"
 
+#include <sched.h>
+#include <unistd.h>
+
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
+#include "optimizer/cost.h"
+#include "storage/pg_shmem.h"
 
 #include "base/hjg_base.h"
+#include "base/hjg_compat.h"
 #include "model/hjg_model.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
@@ -63,6 +69,34 @@ hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 	unit_ns = hjg_model_cost_unit_ns(costs, build_rows);
 	override_costs(costs, unit_ns);
 	return unit_ns;
+}
+
+/* ---------- processes ---------- */
+
+double
+hjg_planner_participants(const Path *path)
+{
+	double		leader_share = parallel_leader_participation ? 1.0 - 0.3 * path->parallel_workers : 0;
+
+	return Max(path->parallel_workers + Max(leader_share, 0), 1);
+}
+
+double
+hjg_planner_crowding(const Path *path)
+{
+	static int	nprocessors = 0;
+	const double participants = hjg_planner_participants(path);
+	cpu_set_t	set;
+
+	if (nprocessors == 0)
+		nprocessors = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : (int) sysconf(_SC_NPROCESSORS_ONLN);
+	return participants / Min(participants, Max(nprocessors, 1));
+}
+
+bool
+hjg_planner_maps_memory(const Path *path)
+{
+	return path->parallel_workers > 0 && !HJG_HAS_HUGE_PAGES;
 }
 
 /* ---------- for a query and for a join ---------- */
