@@ -11,7 +11,7 @@ MODULE_big = hjoin_gpu
 ROOMS_PURE = model arena engine
 ROOMS_LIBRARY = vector
 ROOMS_DEVICE = coupled device
-ROOMS_PG = base service scan rows planner node calibrate
+ROOMS_PG = base service kept scan rows planner node calibrate
 pure_srcs = $(filter-out %_pg.c,$(foreach r,$(ROOMS_PURE),$(wildcard src/$(r)/*.c)))
 library_srcs = $(filter-out %_pg.c,$(foreach r,$(ROOMS_LIBRARY),$(wildcard src/$(r)/*.c)))
 pg_srcs = src/hjoin_gpu.c $(wildcard src/*/*_pg.c) $(foreach r,$(ROOMS_PG),$(wildcard src/$(r)/*.c))
@@ -27,7 +27,7 @@ REGRESS = setup join_inner join_outer join_semi_anti keys_collide keys_exact key
 	grouping distinct \
 	parallel_grouping numeric index_joins estimates scan_prices declined explain_formats \
 	gucs views verify
-ISOLATION = read_committed repeatable_read serializable for_update open_cursor direct_scan
+ISOLATION = read_committed repeatable_read serializable for_update open_cursor direct_scan kept_columns
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=hjoin_gpu
 REGRESS_OPTS = --inputdir=. --load-extension=hjoin_gpu
 
@@ -74,7 +74,7 @@ build/server: FORCE
 FORCE:
 .PHONY: FORCE
 # loops over vectors of integers, of which the compiler is to make vector instructions
-src/node/node_aggregate.o: override CFLAGS += -O3
+src/node/node_aggregate.o src/kept/kept_read.o: override CFLAGS += -O3
 
 # Kernels: one image a file of kernels/*.cu, with machine code for every target and PTX for what
 # comes after; all of them are embedded in the program.  Without nvcc there are none.
@@ -269,16 +269,16 @@ check-opencl: build/test_opencl build/hjoin_gpu_lab hjoin_gpu_device
 # ---- end of check-opencl ----
 
 # ---- vector tests ----
-vector_test_deps = test/vector/test_numeric.c $(library_srcs) $(wildcard src/vector/*.h)
-build/test_numeric: $(vector_test_deps)
+vector_tests = $(notdir $(basename $(wildcard test/vector/test_*.c)))
+vector_test_deps = $(library_srcs) $(wildcard src/vector/*.h) test/vector/hjg_test_vector.h
+build/vector/plain/%: test/vector/%.c $(vector_test_deps)
 	@mkdir -p $(@D)
-	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(filter %.c,$^)
-build/test_numeric_asan: $(vector_test_deps)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/vector -o $@ $(filter %.c,$^)
+build/vector/asan/%: test/vector/%.c $(vector_test_deps)
 	@mkdir -p $(@D)
-	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(filter %.c,$^)
-check-vector: build/test_numeric build/test_numeric_asan
-	build/test_numeric
-	build/test_numeric_asan
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Itest/vector -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(filter %.c,$^)
+check-vector: $(foreach t,$(vector_tests),build/vector/plain/$(t) build/vector/asan/$(t))
+	for t in $^; do $$t || exit 1; done
 .PHONY: check-vector
 # ---- end of vector tests ----
 

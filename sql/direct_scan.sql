@@ -160,6 +160,8 @@ fetch 1 from c;
 close c;
 commit;
 
+-- what follows is counted on pages
+set hjoin_gpu.kept_columns = off;
 -- EXPLAIN ANALYZE: the scans' rows, loops, removed rows and buffers are core's
 create function d_scans(query text) returns table (scan text, loops int, scanned int, removed int, buffers int) language sql as $$
 	select x->>'Alias', (x->>'Actual Loops')::int, (x->>'Actual Rows')::numeric::int, coalesce(x->>'Rows Removed by Filter', '0')::int,
@@ -221,6 +223,7 @@ set hjoin_gpu.direct_scan = off;
 select blocks <> '0 0' as counted, blocks = d_blocks('select p.id from probe p join build b on p.k = b.k') as as_core from d_counted;
 reset hjoin_gpu.direct_scan;
 
+reset hjoin_gpu.kept_columns;
 -- partitions on disk: rows go one by one, from pages
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;

@@ -103,6 +103,52 @@ SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION hjoin_gpu_arena() IS
 'memory shared with the device process: in all, used by joins, idle but kept; and private memory of the device process';
 
+-- Kept columns --------------------------------------------------------------
+
+CREATE FUNCTION hjoin_gpu_cache(
+    OUT database oid,
+    OUT tablespace oid,
+    OUT file oid,
+    OUT attnum smallint,
+    OUT code text,
+    OUT segments bigint,
+    OUT blocks bigint,
+    OUT rows bigint,
+    OUT bytes bigint,
+    OUT blocks_served bigint,
+    OUT blocks_read bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION hjoin_gpu_cache() IS
+'columns of tables that are kept in memory between queries';
+
+CREATE VIEW hjoin_gpu_cache AS
+SELECT r.relation, a.attname AS "column", c.code, c.segments, c.blocks, c.rows, c.bytes, c.blocks_served, c.blocks_read
+FROM hjoin_gpu_cache() c
+    JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) c.database
+    CROSS JOIN LATERAL (SELECT pg_catalog.pg_filenode_relation(c.tablespace, c.file) AS relation) r
+    JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) r.relation AND a.attnum OPERATOR(pg_catalog.=) c.attnum
+WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database();
+
+COMMENT ON VIEW hjoin_gpu_cache IS
+'kept columns of this database; blocks_served and blocks_read count the blocks of the table that scans took from memory, and read';
+
+GRANT SELECT ON hjoin_gpu_cache TO PUBLIC;
+
+CREATE FUNCTION hjoin_gpu_keep(
+    relation regclass,
+    columns name[] DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION hjoin_gpu_keep(regclass, name[]) IS
+'keeps these columns of a table, or all; returns the number of its blocks of which they are kept';
+
 -- Self-test -----------------------------------------------------------------
 
 CREATE FUNCTION hjoin_gpu_self_test(

@@ -4,6 +4,7 @@ set max_parallel_workers_per_gather = 0;
 set enable_mergejoin = off;
 set enable_nestloop = off;
 set hjoin_gpu.force = on;
+set hjoin_gpu.kept_columns = off;
 -- the model's own costs, not those of the other files
 set hjoin_gpu.startup_cost = -1;
 set hjoin_gpu.marshal_tuple_cost = -1;
@@ -39,6 +40,12 @@ select sp_us('sp_wide', 'k') > sp_us('sp_narrow', 'k') as long_rows_cost,
 select sp_us('sp_wide', 'k', 'v < 500 and v + 0 > 0') < sp_us('sp_wide', 'k', 'v + 0 > 0') / 2 as dropped_rows_cost_less;
 -- core's code is what the scan leaves to it, whatever the order in the query
 select sp_us('sp_wide', 'k', 'v + v > 0 and v < 500') = sp_us('sp_wide', 'k', 'v < 500 and v + v > 0') as in_the_order_of_the_scan;
+-- kept columns, where the server has memory for them, are read in less time than pages
+select sp_us('sp_wide', 'far', 'v < 500') as pages_us, hjoin_gpu_keep('sp_wide') = 0 as nothing_kept \gset
+set hjoin_gpu.kept_columns = on;
+select :'nothing_kept' or sp_us('sp_wide', 'far', 'v < 500') < 0.5 * :pages_us as kept_columns_save,
+	sp_us('sp_wide', 'far', 'v + 0 < 500') > 0.5 * :pages_us as core_code_reads_pages;
+set hjoin_gpu.kept_columns = off;
 drop function sp_us(text, text, text);
 -- workers are new processes, which map the pages that they read, unless these are huge
 create function sp_shared_us(workers int) returns numeric language plpgsql as $$

@@ -10,6 +10,7 @@
 #include "arena/hjg_arena.h"
 #include "base/hjg_base.h"
 #include "engine/hjg_engine.h"
+#include "kept/hjg_kept.h"
 #include "node/hjg_execution.h"
 #include "planner/hjg_planner.h"
 #include "service/hjg_service.h"
@@ -131,6 +132,7 @@ _PG_init(void)
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random seeds for hash tables: %m")));
 	hjg_service_init();
+	hjg_kept_init(hjg_cache_size_mb);
 	hjg_planner_init(&planner_sources);
 	hjg_node_init();
 }

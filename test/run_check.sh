@@ -79,7 +79,7 @@ make_var() { make -s -C "$WORK/tree" PG_CONFIG="$PG_CONFIG" "print-$1"; }
 
 run_regress() {
 	local rc=0
-	cluster_start regress "autovacuum = off" || return 1
+	cluster_start regress "autovacuum = off" "hjoin_gpu.cache_size = '64MB'" || return 1
 	# shellcheck disable=SC2046
 	bounded "$PGXS_TOP/src/test/regress/pg_regress" --bindir="$PG_BINDIR" --host="$PGHOST" --user=postgres \
 		--inputdir=. --outputdir="$WORK/tmp" --dbname=contrib_regression --load-extension=hjoin_gpu \
@@ -91,7 +91,7 @@ run_regress() {
 }
 run_isolation() {
 	local rc=0
-	cluster_start isolation "autovacuum = off" "max_prepared_transactions = 5" || return 1
+	cluster_start isolation "autovacuum = off" "hjoin_gpu.cache_size = '64MB'" "max_prepared_transactions = 5" || return 1
 	as_user mkdir -p "$WORK/tmp/iso"
 	# shellcheck disable=SC2046
 	bounded "$PGXS_TOP/src/test/isolation/pg_isolation_regress" --bindir="$PG_BINDIR" --host="$PGHOST" --user=postgres \
@@ -123,10 +123,10 @@ run_pgtap() {
 run_fuzz() {
 	local rc=0
 	local fuzz=(perl test/fuzz/hjg_fuzz.pl --seed "${HJG_FUZZ_SEED:-20240501}" --repro-dir "$WORK/log")
-	cluster_start fuzz "hjoin_gpu.arena_size = '256MB'" "max_prepared_transactions = 5" || return 1
+	cluster_start fuzz "hjoin_gpu.arena_size = '256MB'" "hjoin_gpu.cache_size = '16MB'" "max_prepared_transactions = 5" || return 1
 	as_user psql -qX -c 'create extension hjoin_gpu' || rc=1
 	bounded "${fuzz[@]}" --queries "${HJG_FUZZ_QUERIES:-400}" || rc=1
-	bounded "${fuzz[@]}" --queries 100 --writers 2 || rc=1
+	bounded "${fuzz[@]}" --queries 100 --writers 2 --kept || rc=1
 	no_crash fuzz || rc=1
 	cluster_stop fuzz || rc=1
 	return $rc

@@ -32,9 +32,8 @@ device_head_bytes(size_t nslabs)
 					(size_t) HJG_SLAB_BYTES);
 }
 
-/* Map the descriptor at a multiple of 2 MiB, so that the system can use huge pages. */
-static char *
-map_aligned(int fd, size_t bytes, int protection)
+char *
+hjg_arena_map_file(int fd, size_t bytes, int protection)
 {
 	char	   *reserved = mmap(NULL, bytes + HJG_SLAB_BYTES, PROT_NONE,
 								MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -100,9 +99,8 @@ make_memfd(const char *name)
 	return fd >= 0 || errno != EINVAL ? fd : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
-/* Create a memfd of this size, sealed against resizing; -1 and errno. */
-static int
-make_half(const char *name, size_t bytes, const char **step)
+int
+hjg_arena_make_file(const char *name, size_t bytes, const char **step)
 {
 	int			saved;
 	int			fd;
@@ -153,10 +151,10 @@ make_halves(HjgArena *arena, hjg_u32 nslabs, const char **step)
 	const size_t bytes[] = {heads[0] + (size_t) nslabs * HJG_SLAB_BYTES, heads[1] + (size_t) nslabs * HJG_SLAB_BYTES};
 	char	   *device_base;
 
-	arena->server_fd = make_half("hjoin_gpu server half", bytes[0], step);
+	arena->server_fd = hjg_arena_make_file("hjoin_gpu server half", bytes[0], step);
 	if (arena->server_fd < 0)
 		return errno;
-	arena->device_fd = make_half("hjoin_gpu device half", bytes[1], step);
+	arena->device_fd = hjg_arena_make_file("hjoin_gpu device half", bytes[1], step);
 	if (arena->device_fd < 0)
 		return errno;
 	/* the holder of the read-only descriptor cannot reopen the file for writing */
@@ -164,10 +162,10 @@ make_halves(HjgArena *arena, hjg_u32 nslabs, const char **step)
 	if (fchmod(arena->server_fd, S_IRUSR) != 0)
 		return errno;
 	*step = "mmap";
-	arena->base = map_aligned(arena->server_fd, bytes[0], PROT_READ | PROT_WRITE);
+	arena->base = hjg_arena_map_file(arena->server_fd, bytes[0], PROT_READ | PROT_WRITE);
 	if (arena->base == NULL)
 		return errno;
-	device_base = map_aligned(arena->device_fd, bytes[1], PROT_READ | PROT_WRITE);
+	device_base = hjg_arena_map_file(arena->device_fd, bytes[1], PROT_READ | PROT_WRITE);
 	if (device_base == NULL)
 		return errno;
 	set_view(&arena->view, arena->base, device_base, nslabs);
@@ -268,7 +266,7 @@ hjg_view_attach(HjgArenaView *view, int server_fd, int device_fd, const char **s
 		device.st_size < (off_t) (device_head_bytes(1) + HJG_SLAB_BYTES))
 		return EINVAL;
 	*step = "mmap";
-	server_base = map_aligned(server_fd, server.st_size, PROT_READ);
+	server_base = hjg_arena_map_file(server_fd, server.st_size, PROT_READ);
 	if (server_base == NULL)
 		return errno;
 
@@ -289,7 +287,7 @@ hjg_view_attach(HjgArenaView *view, int server_fd, int device_fd, const char **s
 		control->server_bytes != (hjg_u64) server.st_size || control->device_bytes != (hjg_u64) device.st_size)
 		goto unfit;
 	*step = "mmap";
-	device_base = map_aligned(device_fd, device.st_size, PROT_READ | PROT_WRITE);
+	device_base = hjg_arena_map_file(device_fd, device.st_size, PROT_READ | PROT_WRITE);
 	error = errno;
 	if (device_base == NULL)
 		goto unfit;

@@ -19,6 +19,7 @@ int			hjg_arena_size_mb = -1;
 int			hjg_backend_share = 50;
 int			hjg_bloom_filter = HJG_BLOOM_FILTER_AUTO;
 double		hjg_build_tuple_cost = -1;
+int			hjg_cache_size_mb = 0;
 bool		hjg_confine_device = true;
 int			hjg_cpu_threads = 0;
 HjgDeviceId hjg_device_asked = {.number = HJG_NO_NUMBER};
@@ -32,6 +33,7 @@ bool		hjg_explain_declined = false;
 bool		hjg_force = false;
 int			hjg_idle_share = 25;
 int			hjg_in_backend_rows = 32768;
+bool		hjg_kept_columns = true;
 double		hjg_marshal_tuple_cost = -1;
 int			hjg_materialization = HJG_MATERIALIZATION_AUTO;
 int			hjg_on_fallback = HJG_FALLBACK_LOG;
@@ -160,6 +162,13 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 				&hjg_build_tuple_cost);
 
 	if (preloaded)
+		DefineCustomIntVariable("hjoin_gpu.cache_size",
+								"Sets the size of the memory for columns of tables that are kept between queries.",
+								"Memory is taken as columns are kept. 0 keeps none.",
+								VARIABLE(hjg_cache_size_mb), 0, INT_MAX / 2,
+								PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+
+	if (preloaded)
 		DefineCustomBoolVariable("hjoin_gpu.confine_device",
 								 "Restricts the device process to the files and system calls that drivers need.",
 								 "Turn it off only for a driver that does not work otherwise.",
@@ -221,6 +230,10 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 							"Sets the number of rows per side below which joins run in the backend.",
 							"Larger joins run there, too, where that is expected to be as fast. 0 sends every join to the device process; -1 sends none.",
 							VARIABLE(hjg_in_backend_rows), -1, INT_MAX / 2, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("hjoin_gpu.kept_columns",
+							 "Enables the use of columns that are kept between queries, and keeping more of them.",
+							 NULL, VARIABLE(hjg_kept_columns), PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	define_cost("hjoin_gpu.marshal_tuple_cost", "Sets the planner's estimate of the cost of packing a row into a batch.",
 				&hjg_marshal_tuple_cost);

@@ -41,6 +41,7 @@ extern int	hjg_arena_size_mb;
 extern int	hjg_backend_share;
 extern int	hjg_bloom_filter;
 extern double hjg_build_tuple_cost;
+extern int	hjg_cache_size_mb;
 extern bool hjg_confine_device;
 extern int	hjg_cpu_threads;
 extern HjgDeviceId hjg_device_asked;	/* hjoin_gpu.device, parsed */
@@ -54,6 +55,7 @@ extern bool hjg_explain_declined;
 extern bool hjg_force;
 extern int	hjg_idle_share;
 extern int	hjg_in_backend_rows;
+extern bool hjg_kept_columns;
 extern double hjg_marshal_tuple_cost;
 extern int	hjg_materialization;
 extern int	hjg_on_fallback;

@@ -58,12 +58,20 @@ extern PGDLLIMPORT int huge_pages_status;	/* the header of 17 lacks it */
 #define HJG_INIT_TAG(tag, relation, block) InitBufferTag(tag, &(relation)->rd_locator, MAIN_FORKNUM, block)
 #define HJG_TAG_IS_OF(tag, relation) \
 	(BufTagGetForkNum(tag) == MAIN_FORKNUM && BufTagMatchesRelFileLocator(tag, &(relation)->rd_locator))
+#define HJG_TABLESPACE_OF(relation) ((relation)->rd_locator.spcOid)
+#define HJG_DATABASE_OF(relation) ((relation)->rd_locator.dbOid)
+#define HJG_FILE_OF(relation) ((relation)->rd_locator.relNumber)
+#define HJG_HAS_NEW_FILE(relation) ((relation)->rd_firstRelfilelocatorSubid != InvalidSubTransactionId)
 #define HJG_TABLE_COUNTS(relation) ((relation)->pgstat_info->counts)
 #define HJG_TUPLES_RETURNED tuples_returned
 #else
 #define HJG_LOCATOR(relation) ((relation)->rd_node)
 #define HJG_INIT_TAG(tag, relation, block) INIT_BUFFERTAG(*(tag), (relation)->rd_node, MAIN_FORKNUM, block)
 #define HJG_TAG_IS_OF(tag, relation) ((tag)->forkNum == MAIN_FORKNUM && RelFileNodeEquals((tag)->rnode, (relation)->rd_node))
+#define HJG_TABLESPACE_OF(relation) ((relation)->rd_node.spcNode)
+#define HJG_DATABASE_OF(relation) ((relation)->rd_node.dbNode)
+#define HJG_FILE_OF(relation) ((relation)->rd_node.relNode)
+#define HJG_HAS_NEW_FILE(relation) ((relation)->rd_firstRelfilenodeSubid != InvalidSubTransactionId)
 #define HJG_TABLE_COUNTS(relation) ((relation)->pgstat_info->t_counts)
 #define HJG_TUPLES_RETURNED t_tuples_returned
 #endif
@@ -81,7 +89,10 @@ extern PGDLLIMPORT int huge_pages_status;	/* the header of 17 lacks it */
 
 #if PG_VERSION_NUM >= 170000
 #define HJG_TEST_FOR_OLD_SNAPSHOT(snapshot, relation, page) ((void) 0)
+/* May rows that a snapshot sees be removed when it is old (utils/snapmgr.h)? */
+#define HJG_SNAPSHOTS_AGE false
 #else
+#define HJG_SNAPSHOTS_AGE OldSnapshotThresholdActive()
 #define HJG_TEST_FOR_OLD_SNAPSHOT(snapshot, relation, page) TestForOldSnapshot(snapshot, relation, page)
 #endif
 

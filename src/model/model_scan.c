@@ -11,6 +11,8 @@
  * Meanwhile memory supplies the next page.  Of rows of about one cache line it does so as fast as they are
  * read, whatever their columns; of longer rows, of which the reader skips parts, more slowly.  A filter of the join above, if there is one, is tested before
  * or after the conditions (scan_table.c); only rows that pass it are read further.
+ *
+ * Kept columns (scan_kept.c) have no pages and no walk: each condition and each wanted column takes time.
  */
 #include "model/hjg_model.h"
 
@@ -35,6 +37,9 @@
  */
 #define FIXED_OPERATOR 0.3
 
+/* A condition on codes of kept columns, relative to one on values of fixed width. */
+#define KEPT_TEST 0.5
+
 static double
 columns_ns(const HjgUnitCosts *costs, const HjgColumnsRead *columns)
 {
@@ -53,23 +58,34 @@ HjgScanTimes
 hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share)
 {
 	const bool	filter_first = scan->keys_fixed && scan->conditions_wait;
+	const double live = 1 - scan->kept_share;
+	double		ntests = 0;
+	double		kept_tested_ns;
+	double		kept_wanted_ns;
 	double		wanted_ns = scan->passing * (costs->direct_tuple_ns + columns_ns(costs, &scan->wanted));
 	double		tested_ns = is_any(&scan->tested) ? costs->direct_tuple_ns + columns_ns(costs, &scan->tested) : 0;
 	/* searching a string takes core no less */
 	double		core_ns = costs->scan_tuple_ns + scan->tests[HJG_TEST_LIKE] * costs->test_ns[HJG_TEST_LIKE] + CORE_STEP * columns_ns(costs, &scan->wanted) + costs->core_operator_ns * (scan->all_operators + FIXED_OPERATOR * scan->all_tests);
 
 	for (int i = 0; i < HJG_NTESTS; i++)
+	{
 		tested_ns += scan->tests[i] * costs->test_ns[i];
+		ntests += scan->tests[i];
+	}
 	tested_ns += scan->core_share * (costs->core_row_ns + scan->core_operators * costs->core_operator_ns +
 									 CORE_STEP * columns_ns(costs, &scan->core_columns));
+	kept_tested_ns = ntests * KEPT_TEST * costs->test_ns[HJG_TEST_FIXED];
+	kept_wanted_ns = scan->passing * scan->nwanted * costs->fixed_column_ns;
 	return (HjgScanTimes) {
-		.own_ns = share * (scan->pages * costs->page_ns + scan->rows * (wanted_ns + tested_ns)),
-		.memory_ns = share * (scan->pages * PAGE_MISSES * costs->miss_ns +
-							  scan->rows * costs->line_ns * (scan->lines > 1 ? scan->lines - 1 : 0)),
-		.map_ns = share * scan->unmapped_mb * costs->map_mb_ns,
+		.own_ns = share * (live * scan->pages * costs->page_ns + scan->rows * (live * (wanted_ns + tested_ns) +
+																			scan->kept_share * (kept_wanted_ns + kept_tested_ns))),
+		.memory_ns = live * share * (scan->pages * PAGE_MISSES * costs->miss_ns +
+									 scan->rows * costs->line_ns * (scan->lines > 1 ? scan->lines - 1 : 0)),
+		.map_ns = live * share * scan->unmapped_mb * costs->map_mb_ns,
 		.core_ns = share * scan->rows * core_ns,
 		.filter_rows = share * scan->rows * (filter_first ? 1 : scan->passing),
-		.late_ns = share * scan->rows * ((scan->keys_fixed ? wanted_ns : 0) + (filter_first ? tested_ns : 0))
+		.late_ns = share * scan->rows * (live * ((scan->keys_fixed ? wanted_ns : 0) + (filter_first ? tested_ns : 0)) +
+										 scan->kept_share * kept_wanted_ns)
 	};
 }
 

@@ -77,9 +77,11 @@ typedef struct HjgTimes
 	FIGURE(uint64, mismatched, SUM)	/* executions that differed from it */ \
 	FIGURE(uint64, filtered_rows, SUM)	/* probe rows that the Bloom filter dropped */ \
 	FIGURE(size_t, filter_bytes, MAX) \
-	FIGURE(bool, filter_stopped, ANY)
+	FIGURE(bool, filter_stopped, ANY) \
+	FIGURE(HjgKeptCounts, kept_blocks, COUNTS)
 
 #define HJG_ADD_ANY(sum, more) ((sum) |= (more))
+#define HJG_ADD_COUNTS(sum, more) ((sum).served += (more).served, (sum).skipped += (more).skipped, (sum).live += (more).live)
 
 struct HjgReport
 {
@@ -159,6 +161,8 @@ extern void hjg_argument_reset(HjgArgument *argument);
  */
 extern const HjgNumbers *hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows,
 											  ExprContext *econtext);
+/* Get a row's value, which is not NULL; a number becomes a numeric, in the memory of econtext's tuple. */
+extern Datum hjg_argument_datum(const HjgVector *vector, int row, ExprContext *econtext);
 /* Evaluate the argument for one row by core's code, in the memory of econtext's tuple. */
 extern Datum hjg_argument_eval_row(HjgArgument *argument, const HjgVector *vectors, int row, ExprContext *econtext, bool *isnull);
 

@@ -11,6 +11,7 @@
 
 #include "access/parallel.h"
 #include "node/hjg_group_file.h"
+#include "scan/hjg_scan.h"
 
 /* Figures of EXPLAIN ANALYZE, of one participant or added up. */
 typedef struct HjgGroupReport
@@ -19,6 +20,7 @@ typedef struct HjgGroupReport
 	uint64		npartitions;	/* partitions that were read back */
 	uint64		spilled_bytes;	/* bytes written to files */
 	size_t		peak_bytes;
+	HjgKeptCounts kept_blocks;
 } HjgGroupReport;
 
 typedef struct HjgGroupShare HjgGroupShare;

@@ -236,6 +236,17 @@ make_core_expr(HjgArgument *argument)
 }
 
 Datum
+hjg_argument_datum(const HjgVector *vector, int row, ExprContext *econtext)
+{
+	HjgNumericSpace *space;
+
+	if (vector->numbers == NULL)
+		return hjg_vector_datum(vector, row);
+	space = MemoryContextAlloc(econtext->ecxt_per_tuple_memory, sizeof(HjgNumericSpace));
+	return PointerGetDatum(hjg_vector_numeric_at(vector, row, space));
+}
+
+Datum
 hjg_argument_eval_row(HjgArgument *argument, const HjgVector *vectors, int row, ExprContext *econtext, bool *isnull)
 {
 	TupleTableSlot *const caller_slot = econtext->ecxt_scantuple;
@@ -249,7 +260,7 @@ hjg_argument_eval_row(HjgArgument *argument, const HjgVector *vectors, int row, 
 		const HjgVector *vector = &vectors[argument->column_of[attno]];
 
 		argument->slot->tts_isnull[attno] = hjg_vector_isnull(vector, row);
-		argument->slot->tts_values[attno] = argument->slot->tts_isnull[attno] ? (Datum) 0 : hjg_vector_datum(vector, row);
+		argument->slot->tts_values[attno] = argument->slot->tts_isnull[attno] ? (Datum) 0 : hjg_argument_datum(vector, row, econtext);
 	}
 	econtext->ecxt_scantuple = argument->slot;
 	result = ExecEvalExprSwitchContext(argument->expr, econtext, isnull);

@@ -141,6 +141,10 @@ init_sides(HjgJoinState *state, PlanState *outer_plan, PlanState *inner_plan, Hj
 	hjg_side_init(&state->inner, node, state->execution.work_context, inner_plan,
 				  hjg_chain_create(hjg_node_join(inner_plan), ninner, false), nouter, ninner,
 				  list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), inner_codec, used);
+	if (state->outer.scan != NULL)
+		hjg_scan_count_kept(state->outer.scan, &state->report.kept_blocks);
+	if (state->inner.scan != NULL)
+		hjg_scan_count_kept(state->inner.scan, &state->report.kept_blocks);
 	state->program.hints.payload = hjg_payload_possible(&state->outer, &state->inner);
 }
 

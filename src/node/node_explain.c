@@ -123,6 +123,17 @@ show_count(const char *label, const char *unit, uint64 value, ExplainState *es)
 		ExplainPropertyUInteger(label, unit, value, es);
 }
 
+/* Show the blocks of scans that use kept columns. */
+static void
+show_kept(const HjgKeptCounts *blocks, ExplainState *es)
+{
+	if (blocks->served + blocks->skipped + blocks->live == 0 && es->format == EXPLAIN_FORMAT_TEXT)
+		return;
+	ExplainPropertyUInteger("Kept Blocks", NULL, blocks->served, es);
+	ExplainPropertyUInteger("Blocks Skipped", NULL, blocks->skipped, es);
+	ExplainPropertyUInteger("Blocks Read", NULL, blocks->live, es);
+}
+
 static void
 show_filtered(const char *label, CustomScanState *node, ExplainState *es)
 {
@@ -346,6 +357,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 	ExplainPropertyUInteger("Hash Batches", NULL, joined ? Max(report.npartitions, 1) : 0, es);
 	show_count("Radix Partitions", NULL, on_gpu ? 0 : report.job.npartitions, es);
 	show_count("Build Passes", NULL, on_gpu && report.job.npartitions > 1 ? report.job.npartitions : 0, es);
+	show_kept(&report.kept_blocks, es);
 	show_count("Build Rows", NULL, report.build_rows, es);
 	show_count("Probe Rows", NULL, report.probe_rows, es);
 	if (state->program.use_filter || es->format != EXPLAIN_FORMAT_TEXT)
@@ -408,6 +420,7 @@ hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es
 	const List *keys = list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS);
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, ancestors);
 	List	   *names = NIL;
+	HjgGroupReport report;
 	ListCell   *lc;
 
 	foreach(lc, keys)
@@ -424,11 +437,11 @@ hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es
 	}
 	if (!es->analyze || node->ss.ps.instrument == NULL)
 		return;
+	report = state->others;
+	hjg_group_report_add(&report, &state->report);
+	show_kept(&report.kept_blocks, es);
 	if (state->groups != NULL)
 	{
-		HjgGroupReport report = state->others;
-
-		hjg_group_report_add(&report, &state->report);
 		if (state->spill != NULL)
 			hjg_group_spill_report(state->spill, &report);
 		show_count("Full Tables", NULL, report.nfull, es);

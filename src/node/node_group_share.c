@@ -310,6 +310,9 @@ hjg_group_report_add(HjgGroupReport *to, const HjgGroupReport *from)
 	to->npartitions += from->npartitions;
 	to->spilled_bytes += from->spilled_bytes;
 	to->peak_bytes += from->peak_bytes;
+	to->kept_blocks.served += from->kept_blocks.served;
+	to->kept_blocks.skipped += from->kept_blocks.skipped;
+	to->kept_blocks.live += from->kept_blocks.live;
 }
 
 void

@@ -197,6 +197,20 @@ init_aggregates(HjgAggregateState *state, const CustomScan *cscan)
 												state->child.ncolumns, column_of, widths);
 }
 
+/* Find the child's columns that nobody but the arguments reads. */
+static Bitmapset *
+find_arguments_only(const CustomScan *cscan)
+{
+	Bitmapset  *arguments = NULL;
+	Bitmapset  *others = NULL;
+
+	hjg_node_columns(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_ARGUMENTS), &arguments);
+	hjg_node_columns(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS), &others);
+	hjg_node_columns((Node *) cscan->scan.plan.targetlist, &others);
+	hjg_node_columns((Node *) cscan->scan.plan.qual, &others);
+	return bms_del_members(arguments, others);
+}
+
 static void
 begin_grouping(CustomScanState *node, EState *estate, int eflags)
 {
@@ -233,6 +247,10 @@ begin_grouping(CustomScanState *node, EState *estate, int eflags)
 	init_aggregates(state, cscan);
 	if (state->ncomputed > 0)
 		state->row = ExecInitExtraTupleSlot(estate, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor, &TTSOpsVirtual);
+	if (state->child.scan != NULL)
+		hjg_scan_count_kept(state->child.scan, &state->report.kept_blocks);
+	if (state->child.scan != NULL && state->ncomputed == 0)
+		hjg_scan_take_numbers(state->child.scan, find_arguments_only(cscan));
 }
 
 /* ---------- the result ---------- */

@@ -218,7 +218,7 @@ add_by_core(HjgAggregation *aggregation, const HjgTotalsArgument *argument, cons
 		if (argument->column >= 0)
 		{
 			isnull = hjg_vector_isnull(&vectors[argument->column], i);
-			value = isnull ? (Datum) 0 : hjg_vector_datum(&vectors[argument->column], i);
+			value = isnull ? (Datum) 0 : hjg_argument_datum(&vectors[argument->column], i, econtext);
 		}
 		else
 			value = hjg_argument_eval_row(argument->expr, vectors, i, econtext, &isnull);

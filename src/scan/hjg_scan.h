@@ -33,10 +33,20 @@ typedef struct HjgHeapPage
 	const OffsetNumber *rows;	/* line pointers of these rows */
 	Page		next;			/* the next page, not pinned, only for prefetching into the cache; or NULL */
 	struct dsa_area *area;		/* shared by the processes of a parallel scan, set by the caller; or NULL */
+	struct HjgKeptScan *kept_scan;	/* set by the caller, if rows may come from kept columns; or NULL */
+
+	/*
+	 * Rows of kept columns instead of a page: columns by attribute, NULL if it is a page. rows[] are counted from kept_first then. They
+	 * are of one source, and values by reference last until hjg_scan_kept_release().
+	 */
+	const struct HjgKeptView *kept;
+	uint32		kept_first;
+	uint64		source;			/* 0: the heap */
 	/* private to hjg_scan_heap_next_page() */
 	struct HjgPageOrder *order; /* of a parallel scan by buffers (scan_order.c), or NULL */
 	Buffer		next_buffer;	/* the likely place of the next page */
 	bool		streamed;		/* core's read stream is open */
+	bool		by_segments;	/* kept_scan says which pages are read */
 } HjgHeapPage;
 
 /* Can pages of this relation be read in place? */
@@ -81,6 +91,21 @@ typedef struct HjgScan HjgScan;
  */
 extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, bool gathers, HjgVector *vectors,
 								MemoryContext work_context);
+/*
+ * Before the first rows: these of the plan's columns (from 0), as far as they are kept numerics, come as numbers (HjgVector); their
+ * reader calls functions of vector_numeric.c.
+ */
+extern void hjg_scan_take_numbers(HjgScan *scan, Bitmapset *columns);
+/* Blocks of scans that use kept columns. */
+typedef struct HjgKeptCounts
+{
+	uint64		served;			/* taken from these */
+	uint64		skipped;		/* or not looked at, because no row of their segment passes the filter */
+	uint64		live;			/* read */
+} HjgKeptCounts;
+
+/* Before the first rows: have blocks added to these counts, which last as long as the scan. */
+extern void hjg_scan_count_kept(HjgScan *scan, HjgKeptCounts *counts);
 /* Read pages until there are rows; returns the number of rows, 0 at the end. */
 extern int	hjg_scan_next_rows(HjgScan *scan);
 /* Get the most rows that one call returns; may be called after the first rows. */
@@ -119,7 +144,6 @@ typedef struct HjgRowColumns
 	int			nbefore;		/* attributes before the first of variable width */
 	int			nsteps;			/* attributes after the first of variable width that are stepped over: of fixed width, ... */
 	int			nvarlenas;		/* ... and of variable width */
-	int			fixed_bytes;	/* of the row, up to the last attribute at a fixed place that is read or stepped over */
 } HjgRowColumns;
 
 /* Count the columns that reading these attributes, each greater than 0, must visit (scan_heap_reader.c). */
@@ -142,6 +166,9 @@ typedef struct HjgSimpleConditions
 extern void hjg_scan_find_simple(List *quals, Index relid, TupleDesc desc, HjgSimpleConditions *simple);
 /* Rank a condition by about the nanoseconds that it takes a row. A scan tests those of low rank first, unless an operand may raise an error. */
 extern int	hjg_scan_filter_rank(const HjgFilter *filter);
+
+/* Estimate the part of a table whose rows will come from kept columns (scan_kept.c). */
+extern double hjg_scan_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos);
 
 /* ---------- expressions (scan_filter.c) ---------- */
 

@@ -24,12 +24,30 @@ extern bool hjg_scan_filter_complete(const HjgScanFilter *filter);
  * has all conditions, walks to a column, and none of its operands can fail.
  */
 extern bool hjg_scan_filter_may_wait(const HjgScanFilter *filter);
+/* The same for a filter. */
+extern bool hjg_scan_filter_excludes(HjgScanFilter *filter, const struct HjgKeptView *views, uint64 source);
+/* Count rows that were removed without being read. */
+extern void hjg_scan_filter_count_removed(HjgScanFilter *filter, uint64 nrows);
+/* Add the attributes that it reads to a set. */
+extern Bitmapset *hjg_scan_filter_add_columns(const HjgScanFilter *filter, Bitmapset *attnos);
 /* Bind operands again, after a change of parameters. */
 extern void hjg_scan_filter_reset(HjgScanFilter *filter);
 /* Forget memory in the work context, which is about to be emptied. */
 extern void hjg_scan_filter_forget(HjgScanFilter *filter);
 /* Put the line pointers of the rows that pass into passed[]; returns their number, and counts the other rows as removed. */
 extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, OffsetNumber *passed);
+
+/*
+ * scan_filter_kept.c: conditions on kept columns, evaluated on codes and words as far as possible.
+ */
+typedef struct HjgKeptTests HjgKeptTests;
+
+/* all: HJG_FILTER_ALL of the conditions; attnos: the attribute of each column that they read. */
+extern HjgKeptTests *hjg_scan_kept_tests_create(MemoryContext context, const HjgFilter *all, const AttrNumber *attnos);
+/* Do all rows of a segment fail? views: its columns by attribute; source: as in HjgHeapPage, or 0: their memory must not be read. */
+extern bool hjg_scan_kept_tests_exclude(HjgKeptTests *tests, const struct HjgKeptView *views, uint64 source);
+/* Clear pass[i] for rows of the page that do not pass; returns the conditions that are left, for the others. */
+extern HjgFilter *hjg_scan_kept_tests_eval(HjgKeptTests *tests, const HjgHeapPage *page, bool *pass);
 
 /*
  * scan_filter_bind.c. Bind a leaf to its operand: a value of this width, or a list of such values, "column = ANY (array)" or

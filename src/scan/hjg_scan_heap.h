@@ -23,6 +23,9 @@ typedef struct HjgReaderColumn
 	HjgVector	part;			/* of the page being read */
 	AttrNumber	attno;
 	int			next_same;		/* next column that wants the same attribute, or -1 */
+	bool		as_numbers;		/* kept numerics become the vector's numbers, for which this is the space; */
+	int64	   *numbers;		/* [max_rows] */
+	HjgNumericSpace *numerics;	/* [max_rows]: or for their values in core's form. Made with the first such rows */
 } HjgReaderColumn;
 
 /* An attribute of the table, up to the last wanted one; numbers are from 0. */
@@ -38,6 +41,8 @@ typedef struct HjgReaderAttribute
 struct HjgHeapReader
 {
 	TupleDesc	desc;
+	int			max_rows;
+	MemoryContext context;
 	int			ncolumns;		/* wanted columns */
 	HjgReaderColumn *columns;
 	int			natts;			/* attributes up to the last wanted one */
@@ -63,6 +68,7 @@ typedef struct HjgPageColumns
 	TupleDesc	desc;
 	int			n;
 	AttrNumber *attnos;
+	bool		as_numbers;		/* whoever looks takes numerics as integers, too */
 	MemoryContext work_context; /* of the vectors and the reader */
 	HjgVector  *vectors;
 	HjgHeapReader *reader;		/* NULL: no row was there to be read yet */
@@ -74,6 +80,11 @@ extern void hjg_scan_page_columns_read(HjgPageColumns *columns, const HjgHeapPag
 extern void hjg_scan_page_columns_forget(HjgPageColumns *columns);
 /* Do some of them lie behind a column of variable width, so that rows are walked to reach them? */
 extern bool hjg_scan_page_columns_walked(const HjgPageColumns *columns);
+
+/* Have kept numerics read as integers: those of this vector, or (NULL) of all. */
+extern void hjg_scan_heap_take_numbers(HjgHeapReader *reader, const HjgVector *vector);
+/* Collect the rows of a page that everybody sees. */
+extern int	hjg_scan_heap_collect_all(Page page, int nlines, OffsetNumber *rows);
 
 /* Bytes of a value in a vector. */
 static inline int

@@ -26,6 +26,7 @@
 #include "utils/date.h"
 #include "utils/lsyscache.h"
 
+#include "kept/hjg_kept.h"
 #include "scan/hjg_scan_filter.h"
 #include "scan/hjg_scan_heap.h"
 
@@ -51,6 +52,7 @@ struct HjgScanFilter
 	int			nfallible_in_or;	/* and those of them in a condition that rows may pass without evaluating them */
 	int			level;			/* nesting of AND and OR, while filters are made */
 	HjgPageColumns columns;		/* that the filter reads */
+	HjgKeptTests *kept_tests;	/* of rows of kept columns; NULL: there were none */
 };
 
 /* ---------- from expressions to filters ---------- */
@@ -444,6 +446,7 @@ make_filters(List *qual, SeqScanState *seq, Index relid, TupleDesc desc)
 	scan->seq = seq;
 	scan->relid = relid;
 	scan->columns.desc = desc;
+	scan->columns.as_numbers = true;
 	scan->complete = true;
 	scan->columns.attnos = palloc(Max(desc->natts, 1) * sizeof(AttrNumber));
 	scan->filter = make_leaf(HJG_FILTER_ALL, -1);
@@ -550,21 +553,79 @@ hjg_scan_filter_may_wait(const HjgScanFilter *scan)
 	return scan->complete && scan->nfallible == 0 && hjg_scan_page_columns_walked(&scan->columns);
 }
 
+Bitmapset *
+hjg_scan_filter_add_columns(const HjgScanFilter *scan, Bitmapset *attnos)
+{
+	for (int c = 0; c < scan->columns.n; c++)
+		attnos = bms_add_member(attnos, scan->columns.attnos[c]);
+	return attnos;
+}
+
+static HjgKeptTests *
+need_kept_tests(HjgScanFilter *scan)
+{
+	if (scan->kept_tests == NULL)
+		scan->kept_tests = hjg_scan_kept_tests_create(GetMemoryChunkContext(scan), scan->filter, scan->columns.attnos);
+	return scan->kept_tests;
+}
+
+bool
+hjg_scan_filter_excludes(HjgScanFilter *scan, const HjgKeptView *views, uint64 source)
+{
+	return hjg_scan_kept_tests_exclude(need_kept_tests(scan), views, source);
+}
+
+void
+hjg_scan_filter_count_removed(HjgScanFilter *scan, uint64 nrows)
+{
+	InstrCountFiltered1(&scan->seq->ss, nrows);
+}
+
+/* Put the rows with pass[i] into passed[], which may be page->rows; returns their number. */
+static int
+collect_passed(const HjgHeapPage *page, const bool *pass, OffsetNumber *passed)
+{
+	int			n = 0;
+
+	for (int i = 0; i < page->nrows; i += sizeof(uint64))
+	{
+		const int	end = Min(i + (int) sizeof(uint64), page->nrows);
+		uint64		some;
+
+		memcpy(&some, pass + i, sizeof(some));
+		if (some == 0 && end - i == sizeof(uint64))
+			continue;
+		for (int row = i; row < end; row++)
+		{
+			passed[n] = page->rows[row];
+			n += pass[row] ? 1 : 0;
+		}
+	}
+	return n;
+}
+
 int
 hjg_scan_filter_rows(HjgScanFilter *scan, const HjgHeapPage *page, OffsetNumber *passed)
 {
-	bool		pass[MaxHeapTuplesPerPage];
-	int			n = 0;
+	bool		pass[MaxHeapTuplesPerPage + sizeof(uint64)];	/* read in words */
+	HjgFilter  *filter = scan->filter;
+	HjgHeapPage left = *page;
 
-	hjg_scan_page_columns_read(&scan->columns, page);
 	memset(pass, true, page->nrows * sizeof(bool));
-	check_stack_depth();
-	hjg_vector_filter_eval(scan->filter, scan->columns.vectors, page->nrows, pass);
-	for (int i = 0; i < page->nrows; i++)
+	if (page->kept != NULL)
 	{
-		passed[n] = page->rows[i];
-		n += pass[i] ? 1 : 0;
+		filter = hjg_scan_kept_tests_eval(need_kept_tests(scan), page, pass);
+		left.nrows = collect_passed(page, pass, passed);
+		left.rows = passed;
+		memset(pass, true, left.nrows * sizeof(bool));
 	}
-	InstrCountFiltered1(&scan->seq->ss, page->nrows - n);
-	return n;
+	if (left.nrows > 0 && filter->nargs > 0)
+	{
+		hjg_scan_page_columns_read(&scan->columns, &left);
+		check_stack_depth();
+		hjg_vector_filter_eval(filter, scan->columns.vectors, left.nrows, pass);
+		left.nrows = collect_passed(&left, pass, passed);
+	}
+	InstrCountFiltered1(&scan->seq->ss, page->nrows - left.nrows);
+	return left.nrows;
 }

@@ -17,6 +17,7 @@
 
 #include "access/tupmacs.h"
 
+#include "kept/hjg_kept.h"
 #include "scan/hjg_scan_heap.h"
 
 /* Rows by which the first pass over a page prefetches, if the next page is not known. */
@@ -24,6 +25,50 @@
 
 #define CACHE_LINE_BYTES 64
 #define MAX_PREFETCH_BYTES (4 * CACHE_LINE_BYTES)	/* of a row, up to the end of what is wanted */
+
+/* ---------- visible rows ---------- */
+
+/* Are all line pointers of a page rows? Tests two at a time. */
+static bool
+all_normal(Page page, int nlines)
+{
+	const ItemIdData normal[2] = {{.lp_flags = LP_NORMAL}, {.lp_flags = LP_NORMAL}};
+	const ItemIdData all_flags[2] = {{.lp_flags = 3}, {.lp_flags = 3}};
+	const ItemIdData *items = PageGetItemId(page, FirstOffsetNumber);
+	uint64		wanted;
+	uint64		flags;
+	uint64		odd = 0;
+
+	memcpy(&wanted, normal, sizeof(wanted));
+	memcpy(&flags, all_flags, sizeof(flags));
+	for (int i = 0; i + 1 < nlines; i += 2)
+	{
+		uint64		two;
+
+		memcpy(&two, &items[i], sizeof(two));
+		odd |= two ^ wanted;
+	}
+	return (odd & flags) == 0 && (nlines % 2 == 0 || ItemIdIsNormal(&items[nlines - 1]));
+}
+
+int
+hjg_scan_heap_collect_all(Page page, int nlines, OffsetNumber *rows)
+{
+	int			n = 0;
+
+	if (all_normal(page, nlines))
+	{
+		for (; n < nlines; n++)
+			rows[n] = FirstOffsetNumber + n;
+		return n;
+	}
+	for (OffsetNumber line = FirstOffsetNumber; line <= nlines; line++)
+	{
+		rows[n] = line;
+		n += ItemIdIsNormal(PageGetItemId(page, line)) ? 1 : 0;
+	}
+	return n;
+}
 
 /* ---------- rows that are not plain, and attributes after the fixed ones ---------- */
 
@@ -332,6 +377,8 @@ begin_parts(HjgHeapReader *reader, int first)
 		column->part.values = (char *) column->vector->values + (Size) first * hjg_scan_heap_value_bytes(&column->vector->column);
 		column->part.isnull += first;
 		column->part.has_nulls = false;
+		column->part.numbers = NULL;
+		column->part.words = 0;
 	}
 }
 
@@ -350,7 +397,37 @@ end_parts(HjgHeapReader *reader, int first, int nrows)
 		else if (had_nulls && !have_nulls)
 			memset(vector->isnull + first, false, nrows * sizeof(bool));
 		vector->has_nulls = have_nulls || had_nulls;
+		vector->numbers = reader->columns[c].part.numbers != NULL ? reader->columns[c].numbers : NULL;
+		vector->scale = reader->columns[c].part.scale;
+		vector->words = reader->columns[c].part.words;
 	}
+}
+
+/* Read a kept column of the page's rows into its part, in the space for numerics if it needs any. */
+static void
+read_kept(HjgHeapReader *reader, HjgReaderColumn *column, const HjgHeapPage *page, int first)
+{
+	const HjgKeptView *view = &page->kept[column->attno];
+	const int	nrows = page->nrows;
+	/* numbers that ascend from 0 on */
+	const bool	all = page->rows[nrows - 1] == nrows - 1;
+	HjgNumericSpace *numerics = NULL;
+
+	if (view->column->code == HJG_KEPT_NUMBERS && column->as_numbers)
+	{
+		if (column->numbers == NULL)
+			column->numbers = MemoryContextAlloc(reader->context, reader->max_rows * sizeof(int64));
+		column->part.numbers = column->numbers + first;
+	}
+	else if (view->column->code == HJG_KEPT_NUMBERS)
+	{
+		if (column->numerics == NULL)
+			column->numerics = MemoryContextAlloc(reader->context, reader->max_rows * sizeof(HjgNumericSpace));
+		numerics = column->numerics + first;
+	}
+	if (view->column->code == HJG_KEPT_WORDS)
+		column->part.words = page->source;
+	hjg_kept_read(view, page->kept_first, all ? NULL : page->rows, nrows, &column->part, numerics);
 }
 
 void
@@ -361,6 +438,13 @@ hjg_scan_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first)
 	if (reader->natts == 0)
 		return;
 	begin_parts(reader, first);
+	if (page->kept != NULL)
+	{
+		for (int c = 0; c < reader->ncolumns; c++)
+			read_kept(reader, &reader->columns[c], page, first);
+		end_parts(reader, first, nrows);
+		return;
+	}
 	find_rows_and_copy(reader, page);
 	for (int c = 0; c < reader->ncolumns; c++)
 	{
@@ -385,7 +469,7 @@ hjg_scan_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first)
 static inline char *
 copy_referred(const char **value, int attlen, char *at, const char *end)
 {
-	const Size	nbytes = attlen > 0 ? attlen : attlen == -1 ? VARSIZE_ANY(*value) : strlen(*value) + 1;
+	const Size	nbytes = hjg_vector_referred_bytes(attlen, *value);
 
 	if (nbytes > end - at)
 		return NULL;

@@ -26,6 +26,8 @@
 #include "utils/snapmgr.h"
 
 #include "base/hjg_compat.h"
+#include "scan/hjg_scan_heap.h"
+#include "scan/hjg_scan_kept.h"
 #include "scan/hjg_scan_order.h"
 
 #if HJG_HAS_READ_STREAMS
@@ -51,24 +53,38 @@ take_ordered(HjgHeapPage *page)
 	return block;
 }
 
-/* Get the first block of a scan; InvalidBlockNumber if there is none (for this process). */
-static BlockNumber
-first_block(HeapScanDesc scan, HjgHeapPage *page)
+/* Choose how to go through the table: by segments, by an order of buffers, or as core does. Processes of a parallel scan choose the same. */
+static void
+choose_way(HeapScanDesc scan, HjgHeapPage *page)
 {
 	ParallelBlockTableScanDesc parallel = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
 
 	if (page->order != NULL)
 		pfree(page->order);
 	page->order = NULL;
+	page->by_segments = page->kept_scan != NULL && hjg_scan_kept_begin(page->kept_scan, scan, true);
+	if (page->by_segments || scan->rs_nblocks == 0 || scan->rs_numblocks == 0)
+		return;
+	page->order = hjg_page_order_join(scan, page->area);
+	if (page->order != NULL || parallel == NULL)
+		return;
+	table_block_parallelscan_startblock_init(scan->rs_base.rs_rd, scan->rs_parallelworkerdata, parallel);
+	/* now nobody can choose otherwise, but somebody may have before */
+	page->by_segments = page->kept_scan != NULL && hjg_scan_kept_begin(page->kept_scan, scan, false);
+}
+
+/* Get the first block of a scan; InvalidBlockNumber if there is none (for this process). */
+static BlockNumber
+first_block(HeapScanDesc scan, HjgHeapPage *page)
+{
 	if (scan->rs_nblocks == 0 || scan->rs_numblocks == 0)
 		return InvalidBlockNumber;
-	page->order = hjg_page_order_join(scan, page->area);
 	if (page->order != NULL)
 		return take_ordered(page);
-	if (parallel == NULL)
+	if (scan->rs_base.rs_parallel == NULL)
 		return scan->rs_startblock;
-	table_block_parallelscan_startblock_init(scan->rs_base.rs_rd, scan->rs_parallelworkerdata, parallel);
-	return table_block_parallelscan_nextpage(scan->rs_base.rs_rd, scan->rs_parallelworkerdata, parallel);
+	return table_block_parallelscan_nextpage(scan->rs_base.rs_rd, scan->rs_parallelworkerdata,
+											 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
 }
 
 static BlockNumber
@@ -98,49 +114,6 @@ release_page(HeapScanDesc scan)
 	if (BufferIsValid(scan->rs_cbuf))
 		ReleaseBuffer(scan->rs_cbuf);
 	scan->rs_cbuf = InvalidBuffer;
-}
-
-/* Are all line pointers of a page rows? Tests two at a time. */
-static bool
-all_normal(Page page, int nlines)
-{
-	const ItemIdData normal[2] = {{.lp_flags = LP_NORMAL}, {.lp_flags = LP_NORMAL}};
-	const ItemIdData all_flags[2] = {{.lp_flags = 3}, {.lp_flags = 3}};
-	const ItemIdData *items = PageGetItemId(page, FirstOffsetNumber);
-	uint64		wanted;
-	uint64		flags;
-	uint64		odd = 0;
-
-	memcpy(&wanted, normal, sizeof(wanted));
-	memcpy(&flags, all_flags, sizeof(flags));
-	for (int i = 0; i + 1 < nlines; i += 2)
-	{
-		uint64		two;
-
-		memcpy(&two, &items[i], sizeof(two));
-		odd |= two ^ wanted;
-	}
-	return (odd & flags) == 0 && (nlines % 2 == 0 || ItemIdIsNormal(&items[nlines - 1]));
-}
-
-/* Collect the rows of a page that everybody sees. */
-static int
-collect_all(Page page, int nlines, OffsetNumber *rows)
-{
-	int			n = 0;
-
-	if (all_normal(page, nlines))
-	{
-		for (; n < nlines; n++)
-			rows[n] = FirstOffsetNumber + n;
-		return n;
-	}
-	for (OffsetNumber line = FirstOffsetNumber; line <= nlines; line++)
-	{
-		rows[n] = line;
-		n += ItemIdIsNormal(PageGetItemId(page, line)) ? 1 : 0;
-	}
-	return n;
 }
 
 /*
@@ -207,7 +180,7 @@ seems_to_hold(Buffer buffer, Relation relation, BlockNumber block)
 static bool
 is_next_adjacent(const HeapScanDescData *scan, const HjgHeapPage *page)
 {
-	return page->order == NULL &&
+	return page->order == NULL && !page->by_segments &&
 		(scan->rs_base.rs_parallel == NULL || scan->rs_parallelworkerdata->phsw_chunk_remaining > 0);
 }
 
@@ -226,8 +199,14 @@ find_next_buffer(HeapScanDesc scan, HjgHeapPage *page)
 	uint32		hash;
 	int			buffer_ix;
 
-	if (page->order != NULL ? !hjg_page_order_peek(page->order, &block, &likely) :
-		RelationUsesLocalBuffers(relation) || !is_next_adjacent(scan, page))
+	if (page->by_segments)
+	{
+		block = hjg_scan_kept_peek(page->kept_scan);
+		if (!BlockNumberIsValid(block))
+			return InvalidBuffer;
+	}
+	else if (page->order != NULL ? !hjg_page_order_peek(page->order, &block, &likely) :
+			 RelationUsesLocalBuffers(relation) || !is_next_adjacent(scan, page))
 		return InvalidBuffer;
 	if (BufferIsValid(likely) && likely <= NBuffers && seems_to_hold(likely, relation, block))
 		return likely;
@@ -303,6 +282,29 @@ step_block(HeapScanDesc scan, HjgHeapPage *page)
 	return scan->rs_inited;
 }
 
+/* Take the next rows of a scan by segments: kept ones, or a block, which is pinned; false at the end. */
+static bool
+step_segment(HeapScanDesc scan, HjgHeapPage *page)
+{
+	BlockNumber block;
+
+	release_page(scan);
+	scan->rs_cblock = InvalidBlockNumber;
+	scan->rs_inited = true;
+	switch (hjg_scan_kept_next(page->kept_scan, scan, page, &block))
+	{
+		case HJG_KEPT_STEP_ROWS:
+			break;
+		case HJG_KEPT_STEP_BLOCK:
+			scan->rs_cbuf = pin_block(scan, block, page->next_buffer);
+			scan->rs_cblock = block;
+			break;
+		case HJG_KEPT_STEP_END:
+			scan->rs_inited = false;
+	}
+	return scan->rs_inited;
+}
+
 /* Find the visible rows of the pinned page: rs_vistuples and rs_ntuples. */
 static void
 find_visible(HeapScanDesc scan)
@@ -322,7 +324,7 @@ find_visible(HeapScanDesc scan)
 	/* a standby may replay the flag before a snapshot there sees the rows */
 	all_visible = PageIsAllVisible(page) && !snapshot->takenDuringRecovery;
 	if (all_visible && !CheckForSerializableConflictOutNeeded(relation, snapshot))
-		scan->rs_ntuples = collect_all(page, nlines, scan->rs_vistuples);
+		scan->rs_ntuples = hjg_scan_heap_collect_all(page, nlines, scan->rs_vistuples);
 	else
 		scan->rs_ntuples = collect_visible(scan, page, nlines, all_visible, scan->rs_vistuples);
 	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_UNLOCK);
@@ -336,20 +338,30 @@ hjg_scan_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
 
 	if (!(sscan->rs_flags & SO_ALLOW_PAGEMODE))
 		elog(ERROR, "heap pages can be read in place under an MVCC snapshot only");
-	if (!step_block(scan, page))
+	if (!scan->rs_inited)
+		choose_way(scan, page);
+	if (!(page->by_segments ? step_segment(scan, page) : step_block(scan, page)))
 	{
 		page->next_buffer = InvalidBuffer;
 		return false;
 	}
-	find_visible(scan);
-	page->page = BufferGetPage(scan->rs_cbuf);
-	page->buffer = scan->rs_cbuf;
-	page->block = scan->rs_cblock;
+	if (page->by_segments && page->kept != NULL)
+	{
+		page->page = page->next = NULL;
+		page->buffer = page->next_buffer = InvalidBuffer;
+	}
+	else
+	{
+		find_visible(scan);
+		page->page = BufferGetPage(scan->rs_cbuf);
+		page->buffer = scan->rs_cbuf;
+		page->block = scan->rs_cblock;
+		page->nrows = scan->rs_ntuples;
+		page->rows = scan->rs_vistuples;
+		page->next_buffer = page->streamed ? InvalidBuffer : find_next_buffer(scan, page);
+		page->next = BufferIsValid(page->next_buffer) ? BufferGetPage(page->next_buffer) : NULL;
+	}
 	page->npages = scan->rs_nblocks;
-	page->nrows = scan->rs_ntuples;
-	page->rows = scan->rs_vistuples;
-	page->next_buffer = page->streamed ? InvalidBuffer : find_next_buffer(scan, page);
-	page->next = BufferIsValid(page->next_buffer) ? BufferGetPage(page->next_buffer) : NULL;
 	if (pgstat_should_count_relation(relation))
 		HJG_TABLE_COUNTS(relation).HJG_TUPLES_RETURNED += page->nrows;
 	return true;

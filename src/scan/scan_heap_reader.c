@@ -70,6 +70,8 @@ hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attn
 
 	memset(reader, 0, offsetof(HjgHeapReader, others));	/* the other arrays are set for each page */
 	reader->desc = desc;
+	reader->max_rows = max_rows;
+	reader->context = CurrentMemoryContext;
 	reader->columns = palloc(Max(ncolumns, 1) * sizeof(HjgReaderColumn));
 	for (int c = 0; c < ncolumns; c++)
 		reader->natts = Max(reader->natts, attnos[c]);
@@ -102,14 +104,20 @@ hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attn
 			reader->copied = palloc(HJG_COPIED_BYTES);
 		vector->values = palloc(max_rows * hjg_scan_heap_value_bytes(&vector->column));
 		vector->isnull = palloc(max_rows * sizeof(bool));
-		column->vector = vector;
-		column->attno = attnos[c];
+		*column = (HjgReaderColumn) {.vector = vector, .attno = attnos[c]};
 		column->next_same = att->column;
 		att->column = reader->ncolumns++;
 	}
 	find_fixed_offsets(reader);
 	choose_early(reader);
 	return reader;
+}
+
+void
+hjg_scan_heap_take_numbers(HjgHeapReader *reader, const HjgVector *vector)
+{
+	for (int c = 0; c < reader->ncolumns; c++)
+		reader->columns[c].as_numbers |= vector == NULL || reader->columns[c].vector == vector;
 }
 
 void
@@ -122,6 +130,8 @@ hjg_scan_page_columns_read(HjgPageColumns *columns, const HjgHeapPage *page)
 		columns->vectors = palloc(Max(columns->n, 1) * sizeof(HjgVector));
 		columns->reader = hjg_scan_heap_reader_create(columns->desc, columns->n, columns->attnos, MaxHeapTuplesPerPage,
 													  columns->vectors);
+		if (columns->as_numbers)
+			hjg_scan_heap_take_numbers(columns->reader, NULL);
 		MemoryContextSwitchTo(old);
 	}
 	hjg_scan_heap_read(columns->reader, page, 0);
@@ -148,7 +158,6 @@ hjg_scan_heap_count(TupleDesc desc, int ncolumns, const AttrNumber *attnos, HjgR
 {
 	int			last = 0;		/* last wanted attribute */
 	int			first_varlena = 0;
-	bool		walked;
 
 	*columns = (HjgRowColumns) {0};
 	while (first_varlena < desc->natts && TupleDescAttr(desc, first_varlena)->attlen > 0)
@@ -159,9 +168,6 @@ hjg_scan_heap_count(TupleDesc desc, int ncolumns, const AttrNumber *attnos, HjgR
 		columns->nfixed += attnos[c] <= first_varlena;
 	}
 	columns->nbefore = first_varlena;
-	walked = last > first_varlena;
-	for (int a = 0; a < (walked ? first_varlena : last); a++)
-		columns->fixed_bytes = att_align_nominal(columns->fixed_bytes, TupleDescAttr(desc, a)->attalign) + TupleDescAttr(desc, a)->attlen;
 	for (int a = first_varlena; a < last; a++)
 	{
 		columns->nvarlenas += TupleDescAttr(desc, a)->attlen < 0;

@@ -25,6 +25,7 @@
 #include "base/hjg_base.h"
 #include "scan/hjg_scan_filter.h"
 #include "scan/hjg_scan_heap.h"
+#include "scan/hjg_scan_kept.h"
 
 typedef struct RowTest
 {
@@ -42,6 +43,7 @@ struct HjgScan
 	int			ncolumns;
 	AttrNumber *attnos;			/* wanted attributes, as hjg_scan_heap_reader_create() takes them; */
 	HjgVector  *vectors;		/* their vectors */
+	Bitmapset  *as_numbers;		/* columns, see hjg_scan_take_numbers() */
 	MemoryContext work_context; /* of the reader and the vectors */
 	int			max_rows;		/* rows that fit in the vectors */
 	HjgHeapReader *reader;		/* NULL: no row was read so far */
@@ -50,6 +52,8 @@ struct HjgScan
 	bool		gathers;		/* rows of several pages come together, even if these are full of them */
 	bool		at_end;
 	bool		peeked;			/* the page has rows that passed and were not read */
+	bool		began;			/* kept columns were asked for */
+	HjgKeptCounts *kept_counts; /* or NULL */
 	HjgHeapPage page;
 	OffsetNumber passed[MaxHeapTuplesPerPage];	/* rows that passed the filter */
 };
@@ -219,6 +223,39 @@ select_rows(HjgScan *scan, HjgHeapPage *page)
 	test_rows(scan, page, false);
 }
 
+/* Have rows come from kept columns, if all that are looked at can be. */
+static void
+begin_kept(HjgScan *scan)
+{
+	EState	   *estate = scan->seq->ss.ps.state;
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	Bitmapset  *attnos = NULL;
+	AttrNumber *array;
+	ListCell   *lc;
+	int			n = 0;
+
+	scan->began = true;
+	for (int c = 0; c < scan->ncolumns; c++)
+		if (scan->attnos[c] != InvalidAttrNumber)
+			attnos = bms_add_member(attnos, scan->attnos[c]);
+	foreach(lc, scan->tests)
+	{
+		const HjgPageColumns *columns = &((RowTest *) lfirst(lc))->columns;
+
+		for (int c = 0; c < columns->n; c++)
+			attnos = bms_add_member(attnos, columns->attnos[c]);
+	}
+	if (scan->filter != NULL)
+		attnos = hjg_scan_filter_add_columns(scan->filter, attnos);
+	array = palloc((bms_num_members(attnos) + 1) * sizeof(AttrNumber));
+	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
+		array[n++] = attno;
+	/* core's expression code needs tuples */
+	if (hjg_kept_columns && (scan->seq->ss.ps.qual == NULL || (scan->filter != NULL && hjg_scan_filter_complete(scan->filter))))
+		scan->page.kept_scan = hjg_scan_kept_create(scan->seq->ss.ss_currentRelation, estate->es_snapshot, n, array, scan->filter, scan->kept_counts);
+	MemoryContextSwitchTo(old);
+}
+
 /* Go to the next page with rows that pass the filter; false at the end. */
 static bool
 find_page(HjgScan *scan)
@@ -230,6 +267,8 @@ find_page(HjgScan *scan)
 		return false;
 	if (ss->ss_currentScanDesc == NULL)
 		ss->ss_currentScanDesc = table_beginscan(ss->ss_currentRelation, ss->ps.state->es_snapshot, 0, NULL);
+	if (!scan->began)
+		begin_kept(scan);
 	page->area = ss->ps.state->es_query_dsa;
 	while (hjg_scan_heap_next_page(ss->ss_currentScanDesc, page))
 	{
@@ -250,7 +289,21 @@ make_reader(HjgScan *scan)
 	scan->max_rows = scan->page.npages <= 1 ? MaxHeapTuplesPerPage : HJG_MAX_VECTOR_ROWS;
 	scan->reader = hjg_scan_heap_reader_create(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, scan->ncolumns,
 											   scan->attnos, scan->max_rows, scan->vectors);
+	for (int c = -1; (c = bms_next_member(scan->as_numbers, c)) >= 0;)
+		hjg_scan_heap_take_numbers(scan->reader, &scan->vectors[c]);
 	MemoryContextSwitchTo(old);
+}
+
+void
+hjg_scan_count_kept(HjgScan *scan, HjgKeptCounts *counts)
+{
+	scan->kept_counts = counts;
+}
+
+void
+hjg_scan_take_numbers(HjgScan *scan, Bitmapset *columns)
+{
+	scan->as_numbers = columns;
 }
 
 int
@@ -264,20 +317,29 @@ static int
 read_pages(HjgScan *scan)
 {
 	int			first = 0;		/* of the latest page */
+	uint64		source = 0;
 	int			n = 0;
 
+	if (scan->page.kept_scan != NULL)
+		hjg_scan_kept_release(scan->page.kept_scan);
 	do
 	{
 		if (!scan->peeked && !find_page(scan))
 			break;
-		scan->peeked = false;
+		/* kept columns of one segment have their values in one form */
+		scan->peeked = n > 0 && scan->page.source != source;
+		if (scan->peeked)
+			break;
+		source = scan->page.source;
 		if (scan->reader == NULL)
 			make_reader(scan);
 		hjg_scan_heap_read(scan->reader, &scan->page, n);
+		if (source != 0)
+			hjg_scan_kept_use(scan->page.kept_scan);
 		first = n;
 		n += scan->page.nrows;
 	} while (n <= scan->max_rows - MaxHeapTuplesPerPage &&
-			 hjg_scan_heap_detach(scan->reader, first, n - first, scan->gathers ? MaxHeapTuplesPerPage : FEW_ROWS));
+			 (source != 0 || hjg_scan_heap_detach(scan->reader, first, n - first, scan->gathers ? MaxHeapTuplesPerPage : FEW_ROWS)));
 	return n;
 }
 

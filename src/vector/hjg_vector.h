@@ -47,6 +47,19 @@ typedef struct HjgVector
 	void	   *values;			/* NULL: the column is not wanted */
 	bool	   *isnull;			/* undefined unless has_nulls */
 	bool		has_nulls;
+
+	/*
+	 * NULL, or the numerics of the column as integers of a scale; then the pointers in values are undefined. Only readers of
+	 * numerics (vector_numeric.c) get such vectors, and only where they ask for them.
+	 */
+	int64_t    *numbers;
+	int			scale;
+
+	/*
+	 * 0, or the number of a set of words, different strings, at which the values point: equal pointers at words of one number are
+	 * equal values, and others are not.
+	 */
+	uint64_t	words;
 } HjgVector;
 
 static inline bool
@@ -65,6 +78,7 @@ hjg_vector_from(const HjgVector *vector, int first)
 	{
 		from.values = (char *) vector->values + (size_t) first * (vector->column.attbyval ? (size_t) vector->column.attlen : sizeof(char *));
 		from.isnull = vector->isnull + first;
+		from.numbers = vector->numbers == NULL ? NULL : vector->numbers + first;
 	}
 	return from;
 }
@@ -199,6 +213,37 @@ extern HjgDigits hjg_vector_numeric_digits(__int128 value, int scale);
 /* Write the numeric as core would, at scale <= HJG_NUMERIC_MAX_SCALE. Returns its size, at most HJG_NUMERIC_MAX_BYTES. */
 extern int	hjg_vector_numeric_encode(__int128 value, int scale, void *numeric);
 
+/* Space for one value. */
+typedef struct HjgNumericSpace
+{
+	int64_t		words[HJG_NUMERIC_MAX_BYTES / sizeof(int64_t)];
+} HjgNumericSpace;
+
+/* Get a row's value, which is not NULL, in core's form; *space serves if the vector has integers. */
+extern const void *hjg_vector_numeric_at(const HjgVector *vector, int row, HjgNumericSpace *space);
+
+/* ---------- codes (vector_code.c) ---------- */
+
+/* Integers as their distances from the least one, each in the bytes that the greatest distance takes. */
+typedef struct HjgCodes
+{
+	int64_t		least;
+	int			width;			/* 0: all are equal; 1, 2, 4 or 8 */
+	const void *codes;
+} HjgCodes;
+
+/* Choose the width of the codes of integers between these. */
+extern int	hjg_vector_code_width(int64_t least, int64_t greatest);
+extern void hjg_vector_encode(const int64_t *values, int nrows, int64_t least, int width, void *codes);
+/*
+ * Decode rows[0 .. nrows - 1], each counted from `first`, into integers of value_width bytes: 1, 2, 4 or 8. rows NULL: the nrows
+ * rows from `first` on.
+ */
+extern void hjg_vector_decode(const HjgCodes *codes, size_t first, const uint16_t *rows, int nrows, int value_width, void *values);
+
+/* Clear pass[i] unless low <= row first + i <= high, or (negated) if so. */
+extern void hjg_vector_codes_between(const HjgCodes *codes, size_t first, int nrows, int64_t low, int64_t high, bool negated, bool *pass);
+
 /* ---------- conditions (vector_filter.c, vector_leaf.c) ---------- */
 
 typedef enum HjgFilterKind
@@ -282,6 +327,9 @@ typedef void (*HjgLeafEval) (const HjgFilter *leaf, const HjgVector *vectors, in
 extern void hjg_vector_numeric_filter_eval(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass,
 										   HjgLeafEval ask);
 
+/* Get the leaf on integers of this scale that a leaf NUMERIC is; on numbers that are all integers at this scale. */
+extern HjgFilter hjg_vector_numeric_filter_at(const HjgFilter *leaf, int scale);
+
 /* Clear pass[i] for the rows whose value, which is not NULL, does not pass a leaf BYTES or LIKE. */
 extern void hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass);
 
@@ -290,6 +338,15 @@ extern void hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *
  * argument is evaluated only for the rows for which core's expression code would evaluate it.
  */
 extern void hjg_vector_filter_eval(HjgFilter *filter, const HjgVector *vectors, int nrows, bool *pass);
+
+/*
+ * Evaluate a bound leaf on the rows from `first` on, none of which is NULL, without decoding them. scale: of numerics; -1: the codes
+ * are of signed integers. Returns false, without an effect, if the leaf cannot be evaluated so.
+ */
+extern bool hjg_vector_filter_eval_codes(const HjgFilter *leaf, const HjgCodes *codes, int scale, size_t first, int nrows, bool *pass);
+
+/* Is a bound leaf false for all values from least to greatest? scale: as above. False where that is not known. */
+extern bool hjg_vector_filter_excludes(const HjgFilter *leaf, int scale, int64_t least, int64_t greatest);
 
 /* ---------- arithmetic (vector_expr.c) ---------- */
 

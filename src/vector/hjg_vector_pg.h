@@ -7,6 +7,8 @@
 
 #include "postgres.h"
 
+#include "access/htup_details.h"	/* sizes of values, from 16 on */
+
 #include "vector/hjg_vector.h"
 
 /* ---------- datums (vector_datum_pg.c) ---------- */
@@ -45,6 +47,13 @@ hjg_vector_datum(const HjgVector *vector, int row)
 		default:
 			return ((Datum *) vector->values)[row];
 	}
+}
+
+/* Count the bytes of a value by reference, of a type of this attlen. */
+static inline Size
+hjg_vector_referred_bytes(int attlen, const char *value)
+{
+	return attlen > 0 ? attlen : attlen == -1 ? VARSIZE_ANY(value) : strlen(value) + 1;
 }
 
 /* Get the ordinal of a by-value datum. */

@@ -82,6 +82,12 @@ static int
 load_numerics(HjgVectorTerm *term, const HjgVector *vector, int nrows)
 {
 	load_nulls(term, vector, nrows);
+	if (vector->numbers != NULL && !vector->has_nulls)
+	{
+		term->numbers.values = vector->numbers;
+		term->numbers.scale = vector->scale;
+		return 0;
+	}
 	return hjg_vector_numeric_load(vector, nrows, term->space, &term->numbers.scale) ? 0 : HJG_NUMERIC_WIDTH;
 }
 

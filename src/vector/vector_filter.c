@@ -156,6 +156,39 @@ eval_leaf(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass
 	}
 }
 
+/* Get the range of signed integers that a leaf is; false if it is something else. */
+static bool
+find_int_range(const HjgFilter *leaf, int scale, HjgFilter *range)
+{
+	const bool	numeric = leaf->kind == HJG_FILTER_NUMERIC;
+
+	if (numeric != (scale >= 0))
+		return false;
+	*range = numeric ? hjg_vector_numeric_filter_at(leaf, scale) : *leaf;
+	return range->kind == HJG_FILTER_RANGE && range->ordinal == HJG_ORDINAL_INT;
+}
+
+bool
+hjg_vector_filter_excludes(const HjgFilter *leaf, int scale, int64_t least, int64_t greatest)
+{
+	HjgFilter	range;
+
+	if (!find_int_range(leaf, scale, &range))
+		return false;
+	return range.negated ? range.low <= least && greatest <= range.high : greatest < range.low || range.high < least;
+}
+
+bool
+hjg_vector_filter_eval_codes(const HjgFilter *leaf, const HjgCodes *codes, int scale, size_t first, int nrows, bool *pass)
+{
+	HjgFilter	test;
+
+	if (!find_int_range(leaf, scale, &test))
+		return false;
+	hjg_vector_codes_between(codes, first, nrows, test.low, test.high, test.negated, pass);
+	return true;
+}
+
 /* Pass the rows that pass one of the arguments by eval; an argument is evaluated for the rows that passed none before it. */
 static void
 eval_any(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass,

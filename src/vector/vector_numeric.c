@@ -277,6 +277,13 @@ hjg_vector_numeric_load(const HjgVector *vector, int nrows, int64_t *values, int
 	int64_t		value;
 	int			first = 0;
 
+	if (vector->numbers != NULL)
+	{
+		*scale = vector->scale;
+		for (int i = 0; i < nrows; i++)
+			values[i] = hjg_vector_isnull(vector, i) ? 0 : vector->numbers[i];
+		return true;
+	}
 	*scale = 0;
 	while (first < nrows && hjg_vector_isnull(vector, first))
 		values[first++] = 0;
@@ -359,6 +366,28 @@ load_ordinals(const HjgVector *vector, const bool *asked, int nrows, int scale, 
 	return wanted;
 }
 
+/* The same from a vector of integers; returns the scale. */
+static int
+number_ordinals(const HjgVector *vector, int nrows, int scale, HjgNumericOrdinals *to)
+{
+	const int	places = scale > vector->scale ? scale - vector->scale : 0;
+
+	to->any_odd = false;
+	memset(to->odd, false, nrows * sizeof(bool));
+	if (places == 0)
+		memcpy(to->values, vector->numbers, nrows * sizeof(int64_t));
+	else
+		for (int i = 0; i < nrows; i++)
+		{
+			int64_t    *value = &to->values[i];
+
+			to->odd[i] = !hjg_vector_isnull(vector, i) &&
+				(!hjg_vector_numeric_widen(&vector->numbers[i], 1, places, value) || *value <= ORDINAL_MINUS_INFINITY || *value >= ORDINAL_INFINITY);
+			to->any_odd |= to->odd[i];
+		}
+	return vector->scale + places;
+}
+
 /* Get the scale of the first row that has one. */
 static int
 first_scale(const HjgVector *vector, const bool *asked, int nrows)
@@ -377,6 +406,8 @@ hjg_vector_numeric_ordinals(const HjgVector *vector, const bool *asked, int nrow
 {
 	int			wanted;
 
+	if (vector->numbers != NULL)
+		return number_ordinals(vector, nrows, scale, to);
 	if (scale < 0)
 		scale = first_scale(vector, asked, nrows);
 	wanted = load_ordinals(vector, asked, nrows, scale, to);
@@ -447,4 +478,13 @@ hjg_vector_numeric_encode(__int128 value, int scale, void *numeric)
 	memcpy((char *) numeric + sizeof(header), &word, sizeof(word));
 	memcpy((char *) numeric + sizeof(header) + sizeof(word), digits.digits, sizeof(word) * digits.ndigits);
 	return (int) nbytes;
+}
+
+const void *
+hjg_vector_numeric_at(const HjgVector *vector, int row, HjgNumericSpace *space)
+{
+	if (vector->numbers == NULL)
+		return ((const void *const *) vector->values)[row];
+	(void) hjg_vector_numeric_encode(vector->numbers[row], vector->scale, space);
+	return space;
 }

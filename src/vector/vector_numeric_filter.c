@@ -78,6 +78,18 @@ set_scale(HjgNumericConstants *numeric, int scale)
 		set_between(leaf, numeric->comparison, ordinal);
 }
 
+HjgFilter
+hjg_vector_numeric_filter_at(const HjgFilter *leaf, int scale)
+{
+	HjgFilter	test;
+
+	if (scale != leaf->numeric->scale)
+		set_scale(leaf->numeric, scale);
+	test = *leaf->numeric->leaf;
+	test.negated = test.negated != leaf->negated;
+	return test;
+}
+
 /* ---------- rows ---------- */
 
 /* Does a value without an ordinal pass the leaf? */
@@ -114,21 +126,21 @@ eval_constants(const HjgFilter *leaf, const HjgVector *vector, int nrows, bool *
 	HjgNumericConstants *numeric = leaf->numeric;
 	HjgNumericOrdinals ordinals;
 	bool		asked[HJG_MAX_VECTOR_ROWS];
-	const HjgVector integers = {{sizeof(int64_t), true, 0}, ordinals.values, vector->isnull, vector->has_nulls};
+	const HjgVector integers = {
+		.column = {sizeof(int64_t), true, 0}, .values = ordinals.values, .isnull = vector->isnull, .has_nulls = vector->has_nulls
+	};
 	const int	scale = hjg_vector_numeric_ordinals(vector, pass, nrows, numeric->scale, &ordinals);
+	HjgNumericSpace space;
 	HjgFilter	test;
 
-	if (scale != numeric->scale)
-		set_scale(numeric, scale);
-	test = *numeric->leaf;
-	test.negated = numeric->leaf->negated != leaf->negated;
+	test = hjg_vector_numeric_filter_at(leaf, scale);
 	memcpy(asked, pass, nrows * sizeof(bool));
 	ask(&test, &integers, nrows, pass);
 	if (!ordinals.any_odd)
 		return;
 	for (int i = 0; i < nrows; i++)
 		if (asked[i] && ordinals.odd[i])
-			pass[i] = value_passes(leaf, ((const void *const *) vector->values)[i]);
+			pass[i] = value_passes(leaf, hjg_vector_numeric_at(vector, i, &space));
 	/* more of the greater values may fit at a smaller scale */
 	numeric->scale = -1;
 }
@@ -138,6 +150,8 @@ eval_numeric_columns(const HjgFilter *leaf, const HjgVector *left, const HjgVect
 {
 	HjgNumericOrdinals left_ordinals;
 	HjgNumericOrdinals right_ordinals;
+	HjgNumericSpace left_space;
+	HjgNumericSpace right_space;
 	const int	left_scale = hjg_vector_numeric_ordinals(left, pass, nrows, -1, &left_ordinals);
 	const int	scale = hjg_vector_numeric_ordinals(right, pass, nrows, left_scale, &right_ordinals);
 	bool		result[HJG_MAX_VECTOR_ROWS];
@@ -153,8 +167,8 @@ eval_numeric_columns(const HjgFilter *leaf, const HjgVector *left, const HjgVect
 		if (hjg_vector_isnull(left, i) || hjg_vector_isnull(right, i))
 			pass[i] = false;
 		else if (left_ordinals.odd[i] || right_ordinals.odd[i])
-			pass[i] = comparison_holds(leaf->comparison, leaf->compare(((const void *const *) left->values)[i],
-															((const void *const *) right->values)[i])) != leaf->negated;
+			pass[i] = comparison_holds(leaf->comparison, leaf->compare(hjg_vector_numeric_at(left, i, &left_space),
+															hjg_vector_numeric_at(right, i, &right_space))) != leaf->negated;
 		else
 			pass[i] = result[i] != leaf->negated;
 	}

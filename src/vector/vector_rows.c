@@ -13,6 +13,7 @@ void
 hjg_vector_select(const HjgVector *vector, const uint32_t *rows, int nrows, HjgVector *to)
 {
 	to->has_nulls = vector->has_nulls;
+	to->words = vector->words;
 	if (vector->has_nulls)
 		for (int i = 0; i < nrows; i++)
 			to->isnull[i] = vector->isnull[rows[i]];

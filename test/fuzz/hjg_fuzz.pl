@@ -16,6 +16,7 @@
 #   --groups F       share of queries with GROUP BY (default 0.15)
 #   --distinct F     share of these two kinds with aggregates of DISTINCT values (default 0.25)
 #   --writers N      number of sessions that change the tables meanwhile (default 0)
+#   --kept           keep the tables' columns, with changes and vacuum between queries; hjoin_gpu.cache_size must be set
 #   --parallel F     share of queries that may have parallel plans (default: 0.15, and 0.75 in every third schema)
 #   --min-share F    least share of queries whose plan has our node (default 0.5)
 #   --baseline       core against core: tests the fuzzer, not the extension
@@ -40,7 +41,7 @@ $SIG{PIPE} = 'IGNORE';
 $| = 1;
 
 my %opt = ('per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5, writers => 0);
-GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'groups=f', 'distinct=f', 'parallel=f', 'writers=i', 'baseline', 'no-reduce', 'verbose')
+GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'groups=f', 'distinct=f', 'parallel=f', 'writers=i', 'kept', 'baseline', 'no-reduce', 'verbose')
   or die "see the head of $0 for usage\n";
 $opt{queries} //= defined $opt{seconds} ? 1e9 : 500;
 $HjgQuery::aggregates = $opt{aggregates} if defined $opt{aggregates};
@@ -344,6 +345,20 @@ sub stop_writers
 		  . "select format('rollback prepared %L', gid) from pg_prepared_xacts where gid like 'fz%' \\gexec\n", 60);
 }
 
+# --- kept columns -----------------------------------------------------------------------
+my $ours_in_fz = "pg_class where relnamespace = 'fz'::regnamespace and relkind in ('r', 'm')";
+my $vacuum = "select format('vacuum %s', oid::regclass) from $ours_in_fz \\gexec\n";
+my $keep = "select count(hjoin_gpu_keep(oid::regclass)) from $ours_in_fz;\n";
+
+# Make a script that changes what is kept, or makes some of it invalid.
+sub change_kept
+{
+	my ($schema) = @_;
+	my $vacuum_some = $vacuum =~ s/ \\gexec/ and random() < 0.5 \\gexec/r =~ s/vacuum %s/HjgSchema::pick('vacuum %s', 'vacuum %s', 'vacuum (freeze) %s', 'vacuum (full) %s')/er;
+
+	return join('', "set statement_timeout = '20s';\n", map({ HjgQuery::make_change($schema) . ";\n" } 1 .. int rand 3), rand() < 0.5 ? $vacuum_some : '', rand() < 0.5 ? $keep : '', "reset statement_timeout;\n");
+}
+
 # --- main -------------------------------------------------------------------------------
 my ($passed, $failed, $skipped, $with_node, $with_shared, $with_aggregates, $with_distinct, $with_shared_groups, $with_build_only, $planned, $order, $erroneous, @slow) = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 
@@ -376,6 +391,7 @@ ROUND: while (1)
 	if (!defined $out) { failure("seed $seed: making the tables: $why_lost"); disconnect(); connect_psql(); last if $failed >= $opt{'max-failures'}; next; }
 	print "# seed $seed: making the tables raised $1\n" while $out =~ /^\@\@err (.*)/mg;
 
+	talk("$vacuum$keep", 120) if $opt{kept};
 	start_writers($schema, $seed);
 	foreach my $qno (1 .. $opt{'per-schema'})
 	{
@@ -449,6 +465,7 @@ ROUND: while (1)
 			}
 		}
 		$case{timeout} = 1 + int(rand(20)) if rand() < 0.03;
+		talk(change_kept($schema), 90) if $opt{kept} && rand() < 0.25;
 		print "-- $seed.$qno $case{wrap}\n", HjgQuery::render($q), ";\n" if $opt{verbose};
 		my $t = time();
 		my $res = run_case(\%case);
@@ -474,7 +491,7 @@ ROUND: while (1)
 		if (open my $fh, '>', $file)
 		{
 			print $fh "-- $res->{why}\n-- run with: psql -XqAt -P null=~ -f FILE\nset timezone = 'UTC';\n", HjgSchema::preamble(\%has),
-			  (map { $schema->{sql}{$_} } grep { $used{$_} } @names), $text;
+			  (map { $schema->{sql}{$_} } grep { $used{$_} } @names), $opt{kept} ? "$vacuum$keep" : '', $text;
 			close $fh;
 		}
 		print "#   settings: ", join(', ', map { "$_=$small->{settings}{$_}" } sort keys %{ $small->{settings} }), "\n";
@@ -501,6 +518,14 @@ if (!$opt{baseline})
 	}
 	if ($left eq '0') { $passed++; }
 	else { failure("hjoin_gpu_jobs is empty at the end (it has $left)"); }
+	if ($opt{kept})
+	{
+		my ($served, $read) = split /\|/, talk("select sum(served), sum(read) from (select max(blocks_served) as served, max(blocks_read) as read from hjoin_gpu_cache() group by file) x;\n", 30) // '';
+		chomp $read;
+		print "# blocks of the last tables from kept columns: $served, read: $read\n";
+		if ($served > 0) { $passed++; }
+		else { failure('kept columns were served'); }
+	}
 	my $share = $planned ? $with_node / $planned : 0;
 	if ($share >= $opt{'min-share'}) { $passed++; }
 	else { failure("at least $opt{'min-share'} of the plans have our node"); }

@@ -8,48 +8,7 @@
  * Each value has a memory block of exactly its size, so that the address sanitizer notices reads beside
  * it.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-
-#include "vector/hjg_vector.h"
-
-static int	ntests;
-static int	nfailed;
-static uint64_t random_state;
-
-static void
-ok(bool good, const char *claim)
-{
-	ntests++;
-	nfailed += !good;
-	printf("%s %d - %s\n", good ? "ok" : "not ok", ntests, claim);
-}
-
-static uint64_t
-next_random(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
-
-static int
-below(int n)
-{
-	return (int) (next_random() % (unsigned) n);
-}
-
-static __int128
-power(int places)
-{
-	__int128	result = 1;
-
-	while (places-- > 0)
-		result *= 10;
-	return result;
-}
+#include "hjg_test_vector.h"
 
 /* ---------- numerics ---------- */
 
@@ -509,33 +468,16 @@ check_widen(void)
 	return good && !hjg_vector_numeric_widen(few, 2, 19 + below(30), narrow);
 }
 
-static void
-repeat(int rounds, bool (*check) (void), const char *claim)
-{
-	int			nwrong = 0;
-
-	for (int i = 0; i < rounds; i++)
-		nwrong += !check();
-	if (nwrong > 0)
-		printf("# %d of %d rounds\n", nwrong, rounds);
-	ok(nwrong == 0, claim);
-}
-
 int
 main(int argc, char **argv)
 {
-	const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t) time(NULL);
-	const int	rounds = argc > 2 ? atoi(argv[2]) : 100000;
-
-	printf("# seed %llu\n", (unsigned long long) seed);
-	random_state = seed * 2654435761u + 88172645463325252u;
-	repeat(rounds, check_load, "a column of one scale is read as integers, or not at all");
-	repeat(rounds, check_ordinals, "ordinals are in the order of the values, and of constants among them");
-	repeat(rounds, check_extremes, "values of thousands of digits do not fit, and have bounds");
-	repeat(rounds, check_ends, "values at the ends of 64 bits have bounds, too");
-	repeat(rounds, check_scales, "scales that hide digits or have none behind them do not fit");
-	repeat(rounds, check_encode, "a numeric is written as core would");
-	repeat(rounds, check_widen, "an integer takes a greater scale, or is told not to fit");
-	printf("1..%d\n", ntests);
-	return nfailed > 0;
+	start_tests(argc, argv, 100000);
+	repeat(check_load, "a column of one scale is read as integers, or not at all");
+	repeat(check_ordinals, "ordinals are in the order of the values, and of constants among them");
+	repeat(check_extremes, "values of thousands of digits do not fit, and have bounds");
+	repeat(check_ends, "values at the ends of 64 bits have bounds, too");
+	repeat(check_scales, "scales that hide digits or have none behind them do not fit");
+	repeat(check_encode, "a numeric is written as core would");
+	repeat(check_widen, "an integer takes a greater scale, or is told not to fit");
+	return end_tests();
 }

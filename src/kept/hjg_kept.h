@@ -1,0 +1,278 @@
+/*
+ * hjg_kept.h
+ *	  Kept columns: columns of tables that stay in memory between queries, as vectors are made of them.
+ *
+ * Room "kept". A table is kept in segments of HJG_KEPT_BLOCKS heap blocks; of a segment some columns, each in one piece of memory
+ * that all processes read. When a kept block may be used is in kept_valid.c, the memory and who may hold what in kept_store.c,
+ * the codes of a column in kept_build.c. The room "scan" reads blocks to be kept, and rows that are kept.
+ */
+#ifndef HJG_KEPT_H
+#define HJG_KEPT_H
+
+#include "postgres.h"
+
+#include "access/xlogdefs.h"
+#include "datatype/timestamp.h"
+#include "port/atomics.h"
+#include "storage/block.h"
+#include "storage/buf.h"
+#include "storage/bufpage.h"
+#include "utils/dsa.h"
+#include "utils/relcache.h"
+#include "utils/snapshot.h"
+
+#include "vector/hjg_vector.h"
+
+/* ---------- segments ---------- */
+
+/* Heap blocks of a segment, except for the last one before the end of a page of the visibility map, where it is cut. */
+#define HJG_KEPT_BLOCKS 256
+
+/* Heap blocks of a page of the visibility map, which core declares nowhere public: two bits a block. */
+#define HJG_MAP_BLOCKS ((BlockNumber) (BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) * 4)
+#define HJG_MAP_SEGMENTS ((HJG_MAP_BLOCKS + HJG_KEPT_BLOCKS - 1) / HJG_KEPT_BLOCKS)
+
+/* Most columns of a segment; a query that needs more reads pages. */
+#define HJG_KEPT_MAX_COLUMNS 64
+
+/* Most words of a column of a segment. */
+#define HJG_KEPT_MOST_WORDS 4096
+
+/* Attributes behind this one are not kept. */
+#define HJG_KEPT_MAX_ATTNO 128
+
+static inline BlockNumber
+hjg_kept_first_block(uint32 number)
+{
+	return number / HJG_MAP_SEGMENTS * HJG_MAP_BLOCKS + number % HJG_MAP_SEGMENTS * HJG_KEPT_BLOCKS;
+}
+
+/* Count the blocks of a segment of a table of so many. */
+static inline int
+hjg_kept_count_blocks(uint32 number, BlockNumber nblocks)
+{
+	const BlockNumber first = hjg_kept_first_block(number);
+	const BlockNumber end = Min(nblocks, (number / HJG_MAP_SEGMENTS + 1) * HJG_MAP_BLOCKS);
+
+	return first >= end ? 0 : (int) Min(end - first, HJG_KEPT_BLOCKS);
+}
+
+static inline uint32
+hjg_kept_count_segments(BlockNumber nblocks)
+{
+	return nblocks / HJG_MAP_BLOCKS * HJG_MAP_SEGMENTS + (nblocks % HJG_MAP_BLOCKS + HJG_KEPT_BLOCKS - 1) / HJG_KEPT_BLOCKS;
+}
+
+typedef enum HjgKeptCode
+{
+	HJG_KEPT_NOT,				/* the segment's values cannot be kept */
+	HJG_KEPT_INTEGERS,			/* values of fixed width, as codes */
+	HJG_KEPT_NUMBERS,			/* numerics of one scale, as codes of integers */
+	HJG_KEPT_WORDS,				/* codes of the different values, which follow */
+	HJG_KEPT_BYTES				/* the places of the values, which follow */
+} HjgKeptCode;
+
+/*
+ * A column of a segment. Its memory holds, each from a multiple of 8 bytes on: a bit for each row that is NULL, if there are any;
+ * codes[nrows], or places[nrows + 1] as uint32; for words, places[nwords + 1] as uint32; the bytes that places point into.
+ */
+typedef struct HjgKeptColumn
+{
+	AttrNumber	attno;
+	uint8		code;			/* HjgKeptCode */
+	uint8		width;			/* bytes of a code of HjgCodes; of a word's number: 1 or 2 */
+	int16		scale;
+	bool		has_nulls;
+	Oid			type;
+	int64		least;			/* of integers and numbers, */
+	int64		greatest;		/* both of 0 if there are none */
+	uint32		nwords;
+	dsa_pointer place;			/* InvalidDsaPointer: nothing is kept, or it takes no memory */
+	Size		nbytes;
+	uint64		checksum;		/* of the memory */
+} HjgKeptColumn;
+
+/* A segment. What a reader sees of it does not change, except for map_lsn, stale and the counts. */
+typedef struct HjgKeptSegment
+{
+	uint32		number;
+	uint16		nblocks;
+	uint16		ncolumns;
+	uint16		max_columns;	/* for which it has space */
+	uint32		nrows;
+	uint32		nfills;			/* how often it was made */
+	pg_atomic_uint32 pins;
+	pg_atomic_uint32 recent;	/* uses that eviction has not yet forgotten */
+	pg_atomic_uint32 nserved;	/* uses since it was made, and */
+	pg_atomic_uint32 nrefused;	/* those that found much of it out of date */
+	pg_atomic_uint64 map_lsn;	/* see kept_valid.c */
+	bool		kept[HJG_KEPT_BLOCKS];	/* was the block all-visible? */
+	bool		stale[HJG_KEPT_BLOCKS]; /* has it changed since? */
+	XLogRecPtr	lsn[HJG_KEPT_BLOCKS];	/* of the heap page */
+	uint32		first_row[HJG_KEPT_BLOCKS + 1];
+	dsa_pointer next_orphan;
+	HjgKeptColumn columns[FLEXIBLE_ARRAY_MEMBER];
+} HjgKeptSegment;
+
+static inline Size
+hjg_kept_segment_bytes(int max_columns)
+{
+	return offsetof(HjgKeptSegment, columns) + max_columns * sizeof(HjgKeptColumn);
+}
+
+/* ---------- the store (kept_store.c) ---------- */
+
+/* A table in the store. */
+typedef struct HjgKeptTable HjgKeptTable;
+
+/* Make the store when the postmaster makes its shared memory; 0: there is none. */
+extern void hjg_kept_init(int size_mb);
+/* May columns of this table be kept? */
+extern bool hjg_kept_allows(Relation relation);
+
+/*
+ * A process's hold on a table of the store and on its segments, which keeps both from being dropped; it ends with the memory
+ * context that it was made in, also after an error.
+ */
+typedef struct HjgKeptHold HjgKeptHold;
+
+/* Find the table, or make its entry. NULL: there is no store, or no place in it. */
+extern HjgKeptHold *hjg_kept_hold(Relation relation);
+/*
+ * Note that a scan reads these columns; returns true if all of them were first read by another statement. Statements are known by the
+ * time of their start, which the processes of a parallel query have in common.
+ */
+extern bool hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, TimestampTz statement);
+/* Is it likely to be of use to go by segments, of which the table has so many? */
+extern bool hjg_kept_promises(HjgKeptHold *hold, uint32 nsegments);
+/* Pin a segment; NULL if it is not kept. */
+extern HjgKeptSegment *hjg_kept_pin(HjgKeptHold *hold, uint32 number);
+extern void hjg_kept_unpin(HjgKeptHold *hold, HjgKeptSegment *segment);
+/* Estimate the part of a table of so many blocks, of which all of these columns are kept. */
+extern double hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos);
+/* Count blocks that were served, and read live. */
+extern void hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live);
+
+/* A column of a table, in the segments that have it in one code. */
+typedef struct HjgKeptUse
+{
+	Oid			database;
+	Oid			tablespace;
+	Oid			file;
+	AttrNumber	attno;
+	HjgKeptCode code;
+	uint64		nsegments;
+	uint64		nblocks;		/* that are not stale, as far as is known */
+	uint64		nrows;
+	uint64		nbytes;
+	uint64		served;			/* blocks of the table, so far, */
+	uint64		live;			/* and those that scans by segments read live */
+} HjgKeptUse;
+
+/* Call the function for what is kept, table by table. */
+extern void hjg_kept_visit(void (*visit) (const HjgKeptUse *use, void *arg), void *arg);
+
+/* Get memory; where there is none, segments that were not used lately go. InvalidDsaPointer if that does not help. */
+extern dsa_pointer hjg_kept_allocate(HjgKeptHold *hold, Size nbytes);
+extern void hjg_kept_free(dsa_pointer place, Size nbytes);
+extern void *hjg_kept_address(dsa_pointer place);
+/* Free a segment that is in no table, with its columns. */
+extern void hjg_kept_free_segment(dsa_pointer place);
+/*
+ * Put a segment, which owns its columns' memory, in the place of the one with its number, and pin it. Returns NULL, with everything
+ * freed, if there is no memory.
+ */
+extern HjgKeptSegment *hjg_kept_publish(HjgKeptHold *hold, dsa_pointer place);
+/* Drop a segment that cannot be trusted. */
+extern void hjg_kept_drop(HjgKeptHold *hold, const HjgKeptSegment *segment);
+
+/* ---------- making a segment (kept_build.c) ---------- */
+
+typedef struct HjgKeptBuilder HjgKeptBuilder;
+
+/* A column to be kept. */
+typedef struct HjgKeptWish
+{
+	AttrNumber	attno;
+	Oid			type;
+	int16		attlen;
+	bool		attbyval;
+	bool		numeric;		/* the type is numeric, or a domain over it */
+} HjgKeptWish;
+
+/* Make a builder of segments, in the current context. */
+extern HjgKeptBuilder *hjg_kept_builder_create(int ncolumns, const HjgKeptWish *wishes);
+/* Does it make segments of these columns? False for NULL. */
+extern bool hjg_kept_builder_makes(const HjgKeptBuilder *builder, int ncolumns, const HjgKeptWish *wishes);
+/* Begin another segment. */
+extern void hjg_kept_builder_reset(HjgKeptBuilder *builder);
+/* Add the rows of a block, of this LSN; nrows < 0: the block is not kept. */
+extern void hjg_kept_builder_add(HjgKeptBuilder *builder, XLogRecPtr lsn, const HjgVector *vectors, int nrows);
+/*
+ * Make the segment, pinned by the caller, and publish it. map_lsn: read before the first block. nfills: how often this segment was
+ * made, with this time. Returns NULL if there is no memory, or no block can be kept.
+ */
+extern HjgKeptSegment *hjg_kept_builder_finish(HjgKeptBuilder *builder, HjgKeptHold *hold, uint32 number, XLogRecPtr map_lsn, uint32 nfills);
+
+/* ---------- reading a column (kept_read.c) ---------- */
+
+/* The checksum of a column's memory. */
+extern uint64 hjg_kept_checksum(const void *memory, Size nbytes);
+
+/* A column of a pinned segment. */
+typedef struct HjgKeptView
+{
+	const HjgKeptColumn *column;
+	const char *memory;			/* or NULL */
+	const uint8 *nulls;			/* or NULL */
+	HjgCodes	codes;
+	const uint32 *places;		/* of words, or of the rows' values */
+	const char *bytes;
+} HjgKeptView;
+
+static inline bool
+hjg_kept_isnull(const HjgKeptView *view, uint32 row)
+{
+	return view->nulls != NULL && (view->nulls[row / 8] >> row % 8 & 1) != 0;
+}
+
+typedef enum HjgKeptFound
+{
+	HJG_KEPT_FOUND,
+	HJG_KEPT_MISSING,			/* the segment does not have the column */
+	HJG_KEPT_IMPOSSIBLE			/* it cannot have it */
+} HjgKeptFound;
+
+/* Find a column of this type. */
+extern HjgKeptFound hjg_kept_view(const HjgKeptSegment *segment, AttrNumber attno, Oid type, HjgKeptView *view);
+/* Is the column's memory as it was written? To be asked before it is read. */
+extern bool hjg_kept_check(const HjgKeptView *view);
+/*
+ * Read rows[0 .. nrows - 1], each counted from the segment's row `first`, into the vector; rows NULL: those from first on.
+ * numerics: space for values of kept numbers in core's form, or NULL: they become the vector's numbers.
+ */
+extern void hjg_kept_read(const HjgKeptView *view, uint32 first, const uint16 *rows, int nrows, HjgVector *vector, HjgNumericSpace *numerics);
+
+/* ---------- validity (kept_valid.c) ---------- */
+
+/* The visibility map's view of a segment's blocks. */
+typedef struct HjgKeptLook
+{
+	XLogRecPtr	map_lsn;		/* of its page; InvalidXLogRecPtr: there is none */
+	int			nblocks;
+	int			nvisible;
+	bool		visible[HJG_KEPT_BLOCKS];
+} HjgKeptLook;
+
+/* May scans under the snapshot use what is kept of the table? */
+extern bool hjg_kept_may_serve(Relation relation, Snapshot snapshot);
+/* Did the current transaction make, or change, the column's row of the catalog? */
+extern bool hjg_kept_is_new(Relation relation, AttrNumber attno);
+/* Look at the map, after the snapshot was taken; the table has nblocks. */
+extern void hjg_kept_look(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook *look);
+/* Find the blocks of a segment that may be served; returns how many they are. */
+extern int	hjg_kept_validate(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look, BufferAccessStrategy strategy, bool *valid);
+/* May a heap page, under its share lock, be kept, where the map said so before? Gets its LSN. */
+extern bool hjg_kept_is_page_fit(Page page, XLogRecPtr *lsn);
+
+#endif							/* HJG_KEPT_H */

@@ -1,0 +1,163 @@
+/*
+ * kept_read.c
+ *	  Reads rows of kept columns into vectors, from memory that is checked.
+ */
+#include "postgres.h"
+
+#include "kept/hjg_kept.h"
+#include "layout/hjg_checksum.h"
+
+/* Words that are summed side by side. */
+#define LANES 8
+
+/* Fletcher's checksum of words: their sum, and the sum of the sums so far, which knows their order. */
+uint64
+hjg_kept_checksum(const void *memory, Size nbytes)
+{
+	const uint64 *words = memory;
+	const Size	nwords = nbytes / sizeof(uint64);
+	uint64		sums[LANES] = {0};
+	uint64		sums_of_sums[LANES] = {0};
+	uint64		result = nwords;
+	Size		i = 0;
+
+	for (; i + LANES <= nwords; i += LANES)
+		for (int lane = 0; lane < LANES; lane++)
+		{
+			sums[lane] += words[i + lane];
+			sums_of_sums[lane] += sums[lane];
+		}
+	for (; i < nwords; i++)
+		sums[i % LANES] += words[i];
+	for (int lane = 0; lane < LANES; lane++)
+		result = hjg_checksum_word(result ^ sums[lane]) + hjg_checksum_word(result + sums_of_sums[lane]);
+	return result;
+}
+
+/* Point a view into the column's memory. */
+static void
+point_view(HjgKeptView *view, uint32 nrows, const char *at)
+{
+	const HjgKeptColumn *column = view->column;
+
+	if (column->has_nulls)
+	{
+		view->nulls = (const uint8 *) at;
+		at += MAXALIGN((nrows + 7) / 8);
+	}
+	view->codes = (HjgCodes) {.least = column->least, .width = column->width, .codes = at};
+	if (column->code == HJG_KEPT_BYTES)
+	{
+		view->places = (const uint32 *) at;
+		view->bytes = at + MAXALIGN(nrows * sizeof(uint32));
+	}
+	else if (column->code == HJG_KEPT_WORDS)
+	{
+		at += MAXALIGN((Size) nrows * column->width);
+		view->places = (const uint32 *) at;
+		view->bytes = at + MAXALIGN(Max(column->nwords, 1) * sizeof(uint32));
+	}
+}
+
+HjgKeptFound
+hjg_kept_view(const HjgKeptSegment *segment, AttrNumber attno, Oid type, HjgKeptView *view)
+{
+	*view = (HjgKeptView) {0};
+	for (int c = 0; c < segment->ncolumns; c++)
+	{
+		const HjgKeptColumn *column = &segment->columns[c];
+
+		if (column->attno != attno || column->type != type)
+			continue;
+		if (column->code == HJG_KEPT_NOT)
+			return HJG_KEPT_IMPOSSIBLE;
+		view->column = column;
+		if (column->nbytes > 0)
+		{
+			view->memory = hjg_kept_address(column->place);
+			point_view(view, segment->nrows, view->memory);
+		}
+		else
+			view->codes.least = column->least;
+		return HJG_KEPT_FOUND;
+	}
+	return HJG_KEPT_MISSING;
+}
+
+bool
+hjg_kept_check(const HjgKeptView *view)
+{
+	return view->column->nbytes == 0 || hjg_kept_checksum(view->memory, view->column->nbytes) == view->column->checksum;
+}
+
+static void
+read_nulls(const HjgKeptView *view, uint32 first, const uint16 *rows, int nrows, HjgVector *vector)
+{
+	bool		any = false;
+
+	vector->has_nulls = false;
+	if (view->nulls == NULL)
+		return;
+	for (int i = 0; i < nrows; i++)
+	{
+		vector->isnull[i] = hjg_kept_isnull(view, first + (rows != NULL ? rows[i] : i));
+		any |= vector->isnull[i];
+	}
+	vector->has_nulls = any;
+}
+
+/* Point at the words of rows, whose numbers are of this type. */
+#define READ_WORDS(type) \
+	for (int i = 0; i < nrows; i++) \
+		values[i] = view->bytes + view->places[((const type *) view->codes.codes)[first + (rows != NULL ? rows[i] : i)]]
+
+static void
+read_references(const HjgKeptView *view, uint32 first, const uint16 *rows, int nrows, const char **values)
+{
+	if (view->column->code == HJG_KEPT_BYTES)
+		for (int i = 0; i < nrows; i++)
+			values[i] = view->bytes + view->places[first + (rows != NULL ? rows[i] : i)];
+	else if (view->column->width == 1)
+		READ_WORDS(uint8);
+	else
+		READ_WORDS(uint16);
+}
+#undef READ_WORDS
+
+/* Write numbers in core's form. */
+static void
+write_numerics(const HjgKeptView *view, uint32 first, const uint16 *rows, int nrows, HjgVector *vector, HjgNumericSpace *numerics)
+{
+	for (int i = 0; i < nrows; i++)
+	{
+		const uint16 row = rows != NULL ? rows[i] : i;
+		int64		number;
+
+		hjg_vector_decode(&view->codes, first, &row, 1, sizeof(int64), &number);
+		(void) hjg_vector_numeric_encode(number, view->column->scale, &numerics[i]);
+		((const void **) vector->values)[i] = &numerics[i];
+	}
+}
+
+void
+hjg_kept_read(const HjgKeptView *view, uint32 first, const uint16 *rows, int nrows, HjgVector *vector, HjgNumericSpace *numerics)
+{
+	read_nulls(view, first, rows, nrows, vector);
+	switch (view->column->code)
+	{
+		case HJG_KEPT_INTEGERS:
+			hjg_vector_decode(&view->codes, first, rows, nrows, vector->column.attlen, vector->values);
+			break;
+		case HJG_KEPT_NUMBERS:
+			if (numerics != NULL)
+				write_numerics(view, first, rows, nrows, vector, numerics);
+			else
+			{
+				hjg_vector_decode(&view->codes, first, rows, nrows, sizeof(int64), vector->numbers);
+				vector->scale = view->column->scale;
+			}
+			break;
+		default:
+			read_references(view, first, rows, nrows, vector->values);
+	}
+}

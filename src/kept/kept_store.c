@@ -1,0 +1,704 @@
+/*
+ * kept_store.c
+ *	  The memory of kept columns, and who holds what in it.
+ *
+ * The store is one memory file that the postmaster makes and its children inherit at the same address: a list of tables, and an
+ * area of core's dynamic memory (utils/dsa.h) for segments and columns, which never grows beyond it. It has no name, a crash leaves
+ * nothing of it, and a new one is made when the server restarts after a backend's crash.
+ *
+ * A scan holds its table and pins the segments that it reads. A segment that is dropped or replaced while pinned becomes an orphan,
+ * which the next process that needs memory frees. Holds and pins end by a callback of the memory context in which the hold was
+ * made, which runs after errors, too. It frees nothing, so it needs no lock.
+ *
+ * When memory is short, a hand goes over the segments of all tables as a clock does: it drops a segment that was not used since it
+ * came by, a few times for one that is used often. A scan may move the hand by a small part of its table's segments only, so that
+ * a table which is larger than the store does not push itself out again and again.
+ */
+#include "postgres.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "access/xlog.h"
+#include "catalog/catalog.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "arena/hjg_arena.h"
+#include "base/hjg_compat.h"
+#include "kept/hjg_kept.h"
+
+/* Tables in the store; another one takes the place of the one whose last use is the oldest. */
+#define MAX_TABLES 1024
+
+/* So often does the hand spare a segment that was just used. */
+#define MOST_RECENT 3
+
+/* Segments that a hold has pinned at a time. */
+#define MAX_PINS 4
+
+/* Segments that are looked at to estimate how much is kept. */
+#define MOST_SAMPLED 32
+
+/* A store that is nearly full may not have place for a table; such scans look every so often whether that has changed. */
+#define TRY_EVERY 16
+
+struct HjgKeptTable
+{
+	Oid			tablespace;
+	Oid			database;
+	Oid			file;			/* InvalidOid: the entry is free */
+	pg_atomic_uint32 holds;
+	pg_atomic_uint64 served;	/* blocks */
+	pg_atomic_uint64 live;
+	uint64		used;			/* time of the last use, in holds */
+	uint64		tries;
+	TimestampTz read_by[HJG_KEPT_MAX_ATTNO];	/* the statement that read each column first; 0: none */
+	uint32		nsegments;		/* places for segments, */
+	uint32		nkept;			/* of which so many are taken */
+	dsa_pointer segments;		/* dsa_pointer[nsegments] */
+};
+
+typedef struct Store
+{
+	LWLock		lock;			/* protects all but atomics */
+	Size		nbytes;			/* of the area */
+	pg_atomic_uint64 used_bytes;
+	uint64		time;
+	uint32		ntables;		/* entries that were ever used */
+	uint32		hand_table;
+	uint32		hand_segment;
+	dsa_pointer orphans;
+	Oid			files[MAX_TABLES];	/* of the tables: they are searched in few cache lines */
+	HjgKeptTable tables[MAX_TABLES];
+} Store;
+
+struct HjgKeptHold
+{
+	HjgKeptTable *table;
+	uint32		steps_left;		/* that this scan may move the hand */
+	HjgKeptSegment *pinned[MAX_PINS];
+	MemoryContextCallback release;
+};
+
+static int	store_size_mb;
+static int	store_fd = -1;
+static Store *store = NULL;
+static dsa_area *attached_area = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+#define AREA_OFF MAXALIGN(sizeof(Store))
+
+static void *
+area_place(void)
+{
+	return (char *) store + AREA_OFF;
+}
+
+/* ---------- making it ---------- */
+
+static void
+drop_store(void)
+{
+	if (store == NULL)
+		return;
+	munmap(store, AREA_OFF + store->nbytes);
+	close(store_fd);
+	ReleaseExternalFD();
+	store = NULL;
+}
+
+/* Map a store of this size; false with an errno. */
+static bool
+map_store(Size nbytes, const char **step)
+{
+	store_fd = hjg_arena_make_file("hjoin_gpu kept columns", AREA_OFF + nbytes, step);
+	if (store_fd < 0)
+		return false;
+	*step = "mmap";
+	store = (Store *) hjg_arena_map_file(store_fd, AREA_OFF + nbytes, PROT_READ | PROT_WRITE);
+	if (store == NULL)
+	{
+		const int	error = errno;
+
+		close(store_fd);
+		errno = error;
+		return false;
+	}
+	ReserveExternalFD();
+	store->nbytes = nbytes;
+	return true;
+}
+
+static void
+make_store(void)
+{
+	const char *step;
+	dsa_area   *area;
+	int			tranche;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+	/* children inherit it */
+	if (IsUnderPostmaster || !IsPostmasterEnvironment)
+		return;
+	drop_store();
+	if (store_size_mb == 0)
+		return;
+	if (!map_store((Size) store_size_mb * 1024 * 1024, &step))
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_SYSTEM_ERROR),
+				 errmsg("could not make the memory for kept columns of hjoin_gpu: %m"),
+				 errdetail("%s failed for %d MB.", step, store_size_mb),
+				 errhint("The server works without it. Reduce hjoin_gpu.cache_size if it is too large for this system.")));
+		return;
+	}
+	tranche = LWLockNewTrancheId();
+	LWLockRegisterTranche(tranche, "hjoin_gpu_kept");
+	LWLockInitialize(&store->lock, tranche);
+	pg_atomic_init_u64(&store->used_bytes, 0);
+	area = dsa_create_in_place(area_place(), store->nbytes, tranche, NULL);
+	dsa_set_size_limit(area, store->nbytes);
+	dsa_pin(area);
+	dsa_detach(area);
+}
+
+void
+hjg_kept_init(int size_mb)
+{
+	store_size_mb = size_mb;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = make_store;
+}
+
+/* Get the area, attached to by this process. */
+static dsa_area *
+get_area(void)
+{
+	if (attached_area == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+		attached_area = dsa_attach_in_place(area_place(), NULL);
+		on_shmem_exit(dsa_on_shmem_exit_release_in_place, PointerGetDatum(area_place()));
+		MemoryContextSwitchTo(old);
+	}
+	return attached_area;
+}
+
+void *
+hjg_kept_address(dsa_pointer place)
+{
+	return dsa_get_address(get_area(), place);
+}
+
+/* ---------- dropping segments; all under the lock ---------- */
+
+static dsa_pointer *
+segments_of(const HjgKeptTable *table)
+{
+	return hjg_kept_address(table->segments);
+}
+
+void
+hjg_kept_free(dsa_pointer place, Size nbytes)
+{
+	dsa_free(get_area(), place);
+	pg_atomic_fetch_sub_u64(&store->used_bytes, nbytes);
+}
+
+void
+hjg_kept_free_segment(dsa_pointer place)
+{
+	HjgKeptSegment *segment = hjg_kept_address(place);
+
+	for (int c = 0; c < segment->ncolumns; c++)
+		if (DsaPointerIsValid(segment->columns[c].place))
+			hjg_kept_free(segment->columns[c].place, segment->columns[c].nbytes);
+	hjg_kept_free(place, hjg_kept_segment_bytes(segment->max_columns));
+}
+
+/* Take a segment out of its table. */
+static void
+unlink_segment(HjgKeptTable *table, uint32 number)
+{
+	dsa_pointer *places = segments_of(table);
+	const dsa_pointer place = places[number];
+	HjgKeptSegment *segment = hjg_kept_address(place);
+
+	places[number] = InvalidDsaPointer;
+	table->nkept--;
+	if (pg_atomic_read_u32(&segment->pins) == 0)
+		hjg_kept_free_segment(place);
+	else
+	{
+		segment->next_orphan = store->orphans;
+		store->orphans = place;
+	}
+}
+
+/* Free the orphans that nobody reads any more; true if there were any. */
+static bool
+free_orphans(void)
+{
+	dsa_pointer *link = &store->orphans;
+	bool		freed = false;
+
+	while (DsaPointerIsValid(*link))
+	{
+		const dsa_pointer place = *link;
+		HjgKeptSegment *segment = hjg_kept_address(place);
+
+		if (pg_atomic_read_u32(&segment->pins) > 0)
+			link = &segment->next_orphan;
+		else
+		{
+			*link = segment->next_orphan;
+			hjg_kept_free_segment(place);
+			freed = true;
+		}
+	}
+	return freed;
+}
+
+static void
+drop_table(HjgKeptTable *table)
+{
+	for (uint32 i = 0; i < table->nsegments; i++)
+		if (DsaPointerIsValid(segments_of(table)[i]))
+			unlink_segment(table, i);
+	if (table->nsegments > 0)
+		hjg_kept_free(table->segments, table->nsegments * sizeof(dsa_pointer));
+	table->file = store->files[table - store->tables] = InvalidOid;
+}
+
+/* Move the hand to the next segment; false if there is none. */
+static bool
+move_hand(void)
+{
+	for (uint32 i = 0; i <= store->ntables; i++)
+	{
+		const HjgKeptTable *table = &store->tables[store->hand_table];
+
+		if (OidIsValid(table->file))
+			while (++store->hand_segment < table->nsegments)
+				if (DsaPointerIsValid(segments_of(table)[store->hand_segment]))
+					return true;
+		store->hand_table = (store->hand_table + 1) % store->ntables;
+		store->hand_segment = (uint32) -1;
+	}
+	return false;
+}
+
+/* Drop a segment that was not used lately; false if the hold has moved the hand far enough without finding one. */
+static bool
+drop_unused(HjgKeptHold *hold)
+{
+	if (free_orphans())
+		return true;
+	while (hold->steps_left > 0 && move_hand())
+	{
+		HjgKeptTable *table = &store->tables[store->hand_table];
+		HjgKeptSegment *segment = hjg_kept_address(segments_of(table)[store->hand_segment]);
+		const uint32 recent = pg_atomic_read_u32(&segment->recent);
+
+		hold->steps_left--;
+		if (recent > 0)
+			pg_atomic_write_u32(&segment->recent, recent - 1);
+		else if (pg_atomic_read_u32(&segment->pins) == 0)
+		{
+			unlink_segment(table, store->hand_segment);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Have the system provide the memory now, as an access to memory that it does not have would end the process. */
+static bool
+provide_memory(char *at, Size nbytes)
+{
+	const Size	page = sysconf(_SC_PAGESIZE);
+	const Size	from = (at - (char *) store) / page * page;
+	const Size	to = (at - (char *) store + nbytes + page - 1) / page * page;
+
+	return hjg_arena_populate((char *) store + from, to - from, store_fd, from);
+}
+
+dsa_pointer
+hjg_kept_allocate(HjgKeptHold *hold, Size nbytes)
+{
+	dsa_pointer place;
+	bool		again;
+
+	do
+	{
+		place = dsa_allocate_extended(get_area(), nbytes, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+		if (DsaPointerIsValid(place))
+			break;
+		LWLockAcquire(&store->lock, LW_EXCLUSIVE);
+		again = drop_unused(hold);
+		LWLockRelease(&store->lock);
+	} while (again);
+	if (!DsaPointerIsValid(place))
+		return InvalidDsaPointer;
+	pg_atomic_fetch_add_u64(&store->used_bytes, nbytes);
+	if (provide_memory(hjg_kept_address(place), nbytes))
+		return place;
+	hjg_kept_free(place, nbytes);
+	return InvalidDsaPointer;
+}
+
+/* ---------- holds ---------- */
+
+bool
+hjg_kept_allows(Relation relation)
+{
+	return store != NULL && relation->rd_rel->relkind != RELKIND_SEQUENCE && relation->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT &&
+		!IsCatalogRelation(relation) && !IsToastRelation(relation) &&
+		relation->rd_createSubid == InvalidSubTransactionId && !HJG_HAS_NEW_FILE(relation) &&
+		!RecoveryInProgress() && !HJG_SNAPSHOTS_AGE;
+}
+
+static void
+release_hold(void *arg)
+{
+	HjgKeptHold *hold = arg;
+
+	for (int i = 0; i < MAX_PINS; i++)
+		if (hold->pinned[i] != NULL)
+			hjg_kept_unpin(hold, hold->pinned[i]);
+	pg_atomic_fetch_sub_u32(&hold->table->holds, 1);
+}
+
+static bool
+is_entry_of(const HjgKeptTable *table, Relation relation)
+{
+	return table->file == HJG_FILE_OF(relation) && table->tablespace == HJG_TABLESPACE_OF(relation) && table->database == HJG_DATABASE_OF(relation);
+}
+
+/* Find the entry of a relation, or NULL. */
+static HjgKeptTable *
+find_entry(Relation relation)
+{
+	for (uint32 i = 0; i < store->ntables; i++)
+		if (store->files[i] == HJG_FILE_OF(relation) && is_entry_of(&store->tables[i], relation))
+			return &store->tables[i];
+	return NULL;
+}
+
+/* Find an entry that may be taken: a free one, or the one of the oldest use. NULL: all are held. */
+static HjgKeptTable *
+find_free_entry(void)
+{
+	HjgKeptTable *oldest = NULL;
+
+	for (uint32 i = 0; i < store->ntables; i++)
+	{
+		HjgKeptTable *table = &store->tables[i];
+
+		if (!OidIsValid(table->file))
+			return table;
+		if (pg_atomic_read_u32(&table->holds) == 0 && (oldest == NULL || table->used < oldest->used))
+			oldest = table;
+	}
+	return store->ntables < MAX_TABLES ? &store->tables[store->ntables++] : oldest;
+}
+
+static void
+init_entry(HjgKeptTable *table, Relation relation)
+{
+	if (OidIsValid(table->file))
+		drop_table(table);
+	memset(table, 0, sizeof(*table));
+	table->tablespace = HJG_TABLESPACE_OF(relation);
+	table->database = HJG_DATABASE_OF(relation);
+	table->file = store->files[table - store->tables] = HJG_FILE_OF(relation);
+	pg_atomic_init_u32(&table->holds, 0);
+	pg_atomic_init_u64(&table->served, 0);
+	pg_atomic_init_u64(&table->live, 0);
+	table->segments = InvalidDsaPointer;
+}
+
+HjgKeptHold *
+hjg_kept_hold(Relation relation)
+{
+	HjgKeptHold *hold;
+	HjgKeptTable *table;
+
+	if (!hjg_kept_allows(relation))
+		return NULL;
+	hold = palloc0(sizeof(HjgKeptHold));
+	(void) get_area();
+	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
+	table = find_entry(relation);
+	if (table == NULL)
+	{
+		table = find_free_entry();
+		if (table != NULL)
+			init_entry(table, relation);
+	}
+	if (table != NULL)
+	{
+		table->used = ++store->time;
+		pg_atomic_fetch_add_u32(&table->holds, 1);
+		hold->table = table;
+		hold->steps_left = 64 + table->nsegments / 16;
+		hold->release.func = release_hold;
+		hold->release.arg = hold;
+		MemoryContextRegisterResetCallback(CurrentMemoryContext, &hold->release);
+	}
+	LWLockRelease(&store->lock);
+	return hold->table != NULL ? hold : NULL;
+}
+
+bool
+hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, TimestampTz statement)
+{
+	bool		before = true;
+
+	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
+	for (int c = 0; c < ncolumns; c++)
+	{
+		TimestampTz *read_by = &hold->table->read_by[attnos[c] - 1];
+
+		if (*read_by == 0)
+			*read_by = statement;
+		before &= *read_by != statement;
+	}
+	LWLockRelease(&store->lock);
+	return before;
+}
+
+bool
+hjg_kept_promises(HjgKeptHold *hold, uint32 nsegments)
+{
+	bool		promises;
+
+	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
+	promises = hold->table->nkept >= nsegments / 4 + 1 || pg_atomic_read_u64(&store->used_bytes) < store->nbytes - store->nbytes / 8 ||
+		hold->table->tries++ % TRY_EVERY == 0;
+	LWLockRelease(&store->lock);
+	return promises;
+}
+
+/* Does a segment have all of these columns? */
+static bool
+has_columns(const HjgKeptSegment *segment, Relation relation, int ncolumns, const AttrNumber *attnos)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		const Oid	type = TupleDescAttr(RelationGetDescr(relation), attnos[i] - 1)->atttypid;
+		int			c = 0;
+
+		while (c < segment->ncolumns && (segment->columns[c].attno != attnos[i] || segment->columns[c].type != type))
+			c++;
+		if (c == segment->ncolumns || segment->columns[c].code == HJG_KEPT_NOT)
+			return false;
+	}
+	return true;
+}
+
+double
+hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos)
+{
+	const uint32 nsegments = hjg_kept_count_segments(nblocks);
+	const uint32 step = (nsegments + MOST_SAMPLED - 1) / MOST_SAMPLED;
+	const HjgKeptTable *table;
+	int			nsampled = 0;
+	int			nfound = 0;
+
+	if (nsegments == 0 || !hjg_kept_allows(relation))
+		return 0;
+	(void) get_area();
+	LWLockAcquire(&store->lock, LW_SHARED);
+	table = find_entry(relation);
+	for (uint32 i = 0; table != NULL && table->nkept > 0 && i < nsegments; i += step)
+	{
+		nsampled++;
+		if (i < table->nsegments && DsaPointerIsValid(segments_of(table)[i]))
+			nfound += has_columns(hjg_kept_address(segments_of(table)[i]), relation, ncolumns, attnos);
+	}
+	LWLockRelease(&store->lock);
+	return nsampled > 0 ? (double) nfound / nsampled : 0;
+}
+
+void
+hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live)
+{
+	pg_atomic_fetch_add_u64(&hold->table->served, served);
+	pg_atomic_fetch_add_u64(&hold->table->live, live);
+}
+
+/* ---------- segments ---------- */
+
+static void
+add_pin(HjgKeptHold *hold, HjgKeptSegment *segment)
+{
+	int			i = 0;
+
+	while (hold->pinned[i] != NULL)
+		i++;
+	Assert(i < MAX_PINS);
+	hold->pinned[i] = segment;
+}
+
+HjgKeptSegment *
+hjg_kept_pin(HjgKeptHold *hold, uint32 number)
+{
+	const HjgKeptTable *table = hold->table;
+	HjgKeptSegment *segment = NULL;
+
+	LWLockAcquire(&store->lock, LW_SHARED);
+	if (number < table->nsegments && DsaPointerIsValid(segments_of(table)[number]))
+	{
+		segment = hjg_kept_address(segments_of(table)[number]);
+		pg_atomic_fetch_add_u32(&segment->pins, 1);
+		pg_atomic_write_u32(&segment->recent, MOST_RECENT);
+		add_pin(hold, segment);
+	}
+	LWLockRelease(&store->lock);
+	return segment;
+}
+
+void
+hjg_kept_unpin(HjgKeptHold *hold, HjgKeptSegment *segment)
+{
+	for (int i = 0; i < MAX_PINS; i++)
+		if (hold->pinned[i] == segment)
+		{
+			hold->pinned[i] = NULL;
+			pg_atomic_fetch_sub_u32(&segment->pins, 1);
+			return;
+		}
+	Assert(false);
+}
+
+/* Make places for segments up to this number; false if there is no memory. */
+static bool
+extend_table(HjgKeptTable *table, uint32 number)
+{
+	const uint32 nsegments = Max(number + 1, table->nsegments + table->nsegments / 4);
+	dsa_pointer place;
+	dsa_pointer *places;
+
+	if (number < table->nsegments)
+		return true;
+	place = dsa_allocate_extended(get_area(), nsegments * sizeof(dsa_pointer), DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+	if (!DsaPointerIsValid(place))
+		return false;
+	pg_atomic_fetch_add_u64(&store->used_bytes, nsegments * sizeof(dsa_pointer));
+	places = hjg_kept_address(place);
+	for (uint32 i = 0; i < nsegments; i++)
+		places[i] = i < table->nsegments ? segments_of(table)[i] : InvalidDsaPointer;
+	if (table->nsegments > 0)
+		hjg_kept_free(table->segments, table->nsegments * sizeof(dsa_pointer));
+	table->segments = place;
+	table->nsegments = nsegments;
+	return true;
+}
+
+HjgKeptSegment *
+hjg_kept_publish(HjgKeptHold *hold, dsa_pointer place)
+{
+	HjgKeptSegment *segment = hjg_kept_address(place);
+	HjgKeptTable *table = hold->table;
+	bool		extended;
+
+	pg_atomic_init_u32(&segment->pins, 1);
+	pg_atomic_init_u32(&segment->recent, MOST_RECENT);
+	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
+	extended = extend_table(table, segment->number);
+	if (extended)
+	{
+		if (DsaPointerIsValid(segments_of(table)[segment->number]))
+			unlink_segment(table, segment->number);
+		segments_of(table)[segment->number] = place;
+		table->nkept++;
+		add_pin(hold, segment);
+	}
+	LWLockRelease(&store->lock);
+	if (!extended)
+		hjg_kept_free_segment(place);
+	return extended ? segment : NULL;
+}
+
+void
+hjg_kept_drop(HjgKeptHold *hold, const HjgKeptSegment *segment)
+{
+	HjgKeptTable *table = hold->table;
+
+	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
+	if (segment->number < table->nsegments && DsaPointerIsValid(segments_of(table)[segment->number]) &&
+		hjg_kept_address(segments_of(table)[segment->number]) == segment)
+		unlink_segment(table, segment->number);
+	LWLockRelease(&store->lock);
+}
+
+/* ---------- what is kept ---------- */
+
+#define NCODES (HJG_KEPT_BYTES + 1)
+
+static void
+add_segment_use(HjgKeptUse *uses, const HjgKeptSegment *segment)
+{
+	uint64		nblocks = 0;
+
+	for (int b = 0; b < segment->nblocks; b++)
+		nblocks += segment->kept[b] && !segment->stale[b];
+	for (int c = 0; c < segment->ncolumns; c++)
+	{
+		const HjgKeptColumn *column = &segment->columns[c];
+		HjgKeptUse *use = &uses[column->attno * NCODES + column->code];
+
+		use->nsegments++;
+		use->nblocks += nblocks;
+		use->nrows += segment->nrows;
+		use->nbytes += column->nbytes;
+	}
+}
+
+void
+hjg_kept_visit(void (*visit) (const HjgKeptUse *use, void *arg), void *arg)
+{
+	HjgKeptUse *uses = palloc((HJG_KEPT_MAX_ATTNO + 1) * NCODES * sizeof(HjgKeptUse));
+
+	for (uint32 t = 0; store != NULL && t < store->ntables; t++)
+	{
+		HjgKeptTable *table = &store->tables[t];
+		HjgKeptUse	common;
+
+		memset(uses, 0, (HJG_KEPT_MAX_ATTNO + 1) * NCODES * sizeof(HjgKeptUse));
+		(void) get_area();
+		LWLockAcquire(&store->lock, LW_SHARED);
+		common = (HjgKeptUse) {
+			.database = table->database, .tablespace = table->tablespace, .file = table->file,
+			.served = pg_atomic_read_u64(&table->served), .live = pg_atomic_read_u64(&table->live)
+		};
+		for (uint32 i = 0; OidIsValid(table->file) && i < table->nsegments; i++)
+			if (DsaPointerIsValid(segments_of(table)[i]))
+				add_segment_use(uses, hjg_kept_address(segments_of(table)[i]));
+		LWLockRelease(&store->lock);
+		for (int i = 0; i < (HJG_KEPT_MAX_ATTNO + 1) * NCODES; i++)
+			if (uses[i].nsegments > 0)
+			{
+				HjgKeptUse	use = common;
+
+				use.attno = i / NCODES;
+				use.code = i % NCODES;
+				use.nsegments = uses[i].nsegments;
+				use.nblocks = uses[i].nblocks;
+				use.nrows = uses[i].nrows;
+				use.nbytes = uses[i].nbytes;
+				visit(&use, arg);
+			}
+	}
+	pfree(uses);
+}

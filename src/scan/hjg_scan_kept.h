@@ -1,0 +1,68 @@
+/*
+ * hjg_scan_kept.h
+ *	  Scans that take rows from kept columns, and make segments of these; used by scan_table.c and scan_heap_page.c.
+ *	  Internal to the room "scan".
+ */
+#ifndef HJG_SCAN_KEPT_H
+#define HJG_SCAN_KEPT_H
+
+#include "postgres.h"
+
+#include "access/heapam.h"
+
+#include "kept/hjg_kept.h"
+#include "scan/hjg_scan_filter.h"
+
+/* ---------- making segments (scan_segment.c) ---------- */
+
+typedef struct HjgSegmentMaker HjgSegmentMaker;
+
+/* Make a maker of segments with these columns, in the current context; the wishes must last as long. */
+extern HjgSegmentMaker *hjg_scan_segment_maker_create(Relation relation, int nwishes, const HjgKeptWish *wishes);
+/* Free what the maker has for the next segment. */
+extern void hjg_scan_segment_maker_rest(HjgSegmentMaker *maker);
+/*
+ * Make a segment of the blocks that the map showed as all-visible, with the columns of the old one (or NULL), too. Returns it pinned,
+ * or NULL if there is no memory, or no block can be kept.
+ */
+extern HjgKeptSegment *hjg_scan_segment_make(HjgSegmentMaker *maker, HjgKeptHold *hold, uint32 number, const HjgKeptLook *look,
+											 const HjgKeptSegment *old, BufferAccessStrategy strategy);
+
+/* ---------- scans (scan_kept.c) ---------- */
+
+/* Rows that are given at a time. */
+#define HJG_KEPT_ROWS 256
+
+typedef struct HjgKeptScan HjgKeptScan;
+
+/* The next rows are ... */
+typedef enum HjgKeptStep
+{
+	HJG_KEPT_STEP_ROWS,			/* kept ones */
+	HJG_KEPT_STEP_BLOCK,		/* of a block that is to be read */
+	HJG_KEPT_STEP_END
+} HjgKeptStep;
+
+/*
+ * Make a scan of these columns; NULL if they cannot be kept. All processes of a parallel scan decide the same. Blocks are counted in
+ * *counts, if that is not NULL. Segments that a filter excludes are skipped; filter: or NULL.
+ */
+extern HjgKeptScan *hjg_scan_kept_create(Relation relation, Snapshot snapshot, int ncolumns, const AttrNumber *attnos,
+										 HjgScanFilter *filter, HjgKeptCounts *counts);
+/*
+ * Begin a scan, or begin it anew. Returns true if it goes by segments, which the processes of a parallel scan do all or none. offer:
+ * go by segments if that promises something; else only if another process does.
+ */
+extern bool hjg_scan_kept_begin(HjgKeptScan *kept, HeapScanDesc scan, bool offer);
+/* Go on: sets the kept rows of *page, or *block. */
+extern HjgKeptStep hjg_scan_kept_next(HjgKeptScan *kept, HeapScanDesc scan, HjgHeapPage *page, BlockNumber *block);
+/* Get the block that is read after the current one, as far as is known; InvalidBlockNumber: unknown. */
+extern BlockNumber hjg_scan_kept_peek(const HjgKeptScan *kept);
+/* Note that the current rows go into a vector; all rows of a vector are of one segment, which stays pinned ... */
+extern void hjg_scan_kept_use(HjgKeptScan *kept);
+/* ... until the vector's values are not needed any more. */
+extern void hjg_scan_kept_release(HjgKeptScan *kept);
+/* Keep the columns now, of a table of so many blocks; returns of how many blocks they are kept then. */
+extern uint64 hjg_scan_kept_keep(HjgKeptScan *kept, BlockNumber nblocks);
+
+#endif							/* HJG_SCAN_KEPT_H */

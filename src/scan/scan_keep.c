@@ -1,0 +1,86 @@
+/*
+ * scan_keep.c
+ *	  Keeps columns of a table at once, without waiting for queries that read them.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type_d.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/acl.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "scan/hjg_scan_kept.h"
+
+PG_FUNCTION_INFO_V1(hjoin_gpu_keep);
+
+/* Get the attributes of these names. */
+static int
+find_named_attributes(Relation relation, ArrayType *names, AttrNumber *attnos)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	int			nelements;
+
+	deconstruct_array(names, NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR, &elements, &nulls, &nelements);
+	if (nelements > HJG_KEPT_MAX_COLUMNS)
+		ereport(ERROR,
+				(errcode(ERRCODE_TOO_MANY_COLUMNS),
+				 errmsg("at most %d columns of a table can be kept", HJG_KEPT_MAX_COLUMNS)));
+	for (int i = 0; i < nelements; i++)
+	{
+		attnos[i] = nulls[i] ? InvalidAttrNumber : get_attnum(RelationGetRelid(relation), NameStr(*DatumGetName(elements[i])));
+		if (attnos[i] <= 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("column \"%s\" of relation \"%s\" does not exist", nulls[i] ? "" : NameStr(*DatumGetName(elements[i])),
+							RelationGetRelationName(relation))));
+	}
+	return nelements;
+}
+
+/* Get all attributes that can be kept. */
+static int
+all_attributes(Relation relation, AttrNumber *attnos)
+{
+	TupleDesc	desc = RelationGetDescr(relation);
+	int			n = 0;
+
+	for (int a = 0; a < desc->natts && a < HJG_KEPT_MAX_ATTNO && n < HJG_KEPT_MAX_COLUMNS; a++)
+		if (!TupleDescAttr(desc, a)->attisdropped)
+			attnos[n++] = a + 1;
+	return n;
+}
+
+Datum
+hjoin_gpu_keep(PG_FUNCTION_ARGS)
+{
+	AttrNumber	attnos[HJG_KEPT_MAX_COLUMNS];
+	Relation	relation;
+	HjgKeptScan *kept = NULL;
+	uint64		nblocks = 0;
+	AclResult	allowed;
+	int			n;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	relation = table_open(PG_GETARG_OID(0), AccessShareLock);
+	allowed = pg_class_aclcheck(RelationGetRelid(relation), GetUserId(), ACL_SELECT);
+	if (allowed != ACLCHECK_OK)
+		aclcheck_error(allowed, get_relkind_objtype(relation->rd_rel->relkind), RelationGetRelationName(relation));
+	n = PG_ARGISNULL(1) ? all_attributes(relation, attnos) : find_named_attributes(relation, PG_GETARG_ARRAYTYPE_P(1), attnos);
+	if (relation->rd_rel->relkind == RELKIND_RELATION || relation->rd_rel->relkind == RELKIND_MATVIEW)
+		kept = hjg_scan_heap_readable(relation) ? hjg_scan_kept_create(relation, GetActiveSnapshot(), n, attnos, NULL, NULL) : NULL;
+	if (kept != NULL)
+		nblocks = hjg_scan_kept_keep(kept, RelationGetNumberOfBlocks(relation));
+	table_close(relation, AccessShareLock);
+	PG_RETURN_INT64((int64) nblocks);
+}
