@@ -139,8 +139,8 @@ typedef struct HjgKeptHold HjgKeptHold;
 /* Find the table, or make its entry. NULL: there is no store, or no place in it. */
 extern HjgKeptHold *hjg_kept_hold(Relation relation);
 /*
- * Note that a scan reads these columns; returns true if all of them were first read by another statement. Statements are known by the
- * time of their start, which the processes of a parallel query have in common.
+ * Note that a scan reads these columns; returns true if all of them were first read by another statement, and can be kept as far as
+ * is known. Statements are known by the time of their start, which the processes of a parallel query have in common.
  */
 extern bool hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, TimestampTz statement);
 /* Is it likely to be of use to go by segments, of which the table has so many? */

@@ -277,21 +277,21 @@ collect_numbers(BuiltColumn *column, const HjgVector *vector, uint32 row, int nr
 	return true;
 }
 
-/* Go on without numbers: the rows so far are written in core's form. */
+/* Go on with words instead of numbers: those so far are written in core's form. */
 static void
 give_up_numbers(HjgKeptBuilder *builder, BuiltColumn *column, uint32 nrows)
 {
 	HjgNumericSpace space;
+	const void *value = &space;
+	HjgVector	vector = {.column = {-1, false, 0}, .values = &value, .isnull = column->isnull, .has_nulls = column->has_nulls};
 
-	column->form = FORM_BYTES;
-	column->places = need_array(builder, column->places, MOST_ROWS * sizeof(uint32));
+	column->form = FORM_WORDS;
+	column->words = need_array(builder, column->words, sizeof(Words));
 	for (uint32 i = 0; i < nrows && column->form != FORM_NONE; i++)
 	{
-		column->places[i] = 0;
-		if (column->has_nulls && column->isnull[i])
-			continue;
-		(void) hjg_vector_numeric_encode(column->integers[i], column->scale, &space);
-		collect_value(builder, column, i, (const char *) &space);
+		vector.isnull = &column->isnull[i];
+		(void) hjg_vector_numeric_encode(column->integers[i], Max(column->scale, 0), &space);
+		collect_values(builder, column, &vector, i, 1);
 	}
 }
 

@@ -60,6 +60,7 @@ struct HjgKeptTable
 	uint64		used;			/* time of the last use, in holds */
 	uint64		tries;
 	TimestampTz read_by[HJG_KEPT_MAX_ATTNO];	/* the statement that read each column first; 0: none */
+	int32		nnot[HJG_KEPT_MAX_ATTNO];	/* segments made in which a column could not be kept, less those in which it could */
 	uint32		nsegments;		/* places for segments, */
 	uint32		nkept;			/* of which so many are taken */
 	dsa_pointer segments;		/* dsa_pointer[nsegments] */
@@ -463,6 +464,7 @@ bool
 hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, TimestampTz statement)
 {
 	bool		before = true;
+	bool		hopeless = false;
 
 	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
 	for (int c = 0; c < ncolumns; c++)
@@ -472,7 +474,10 @@ hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, Ti
 		if (*read_by == 0)
 			*read_by = statement;
 		before &= *read_by != statement;
+		hopeless |= hold->table->nnot[attnos[c] - 1] > 0;
 	}
+	/* a column that could not be kept is tried again now and then */
+	before &= !hopeless || hold->table->tries++ % TRY_EVERY == 0;
 	LWLockRelease(&store->lock);
 	return before;
 }
@@ -622,6 +627,8 @@ hjg_kept_publish(HjgKeptHold *hold, dsa_pointer place)
 			unlink_segment(table, segment->number);
 		segments_of(table)[segment->number] = place;
 		table->nkept++;
+		for (int c = 0; c < segment->ncolumns; c++)
+			table->nnot[segment->columns[c].attno - 1] += segment->columns[c].code == HJG_KEPT_NOT ? 1 : -1;
 		add_pin(hold, segment);
 	}
 	LWLockRelease(&store->lock);

@@ -208,7 +208,7 @@ find_next_buffer(HeapScanDesc scan, HjgHeapPage *page)
 	else if (page->order != NULL ? !hjg_page_order_peek(page->order, &block, &likely) :
 			 RelationUsesLocalBuffers(relation) || !is_next_adjacent(scan, page))
 		return InvalidBuffer;
-	if (BufferIsValid(likely) && likely <= NBuffers && seems_to_hold(likely, relation, block))
+	if (likely <= NBuffers && BufferIsValid(likely) && seems_to_hold(likely, relation, block))
 		return likely;
 	HJG_INIT_TAG(&tag, relation, block);
 	hash = BufTableHashCode(&tag);

@@ -56,8 +56,8 @@ typedef struct HjgVector
 	int			scale;
 
 	/*
-	 * 0, or the number of a set of words, different strings, at which the values point: equal pointers at words of one number are
-	 * equal values, and others are not.
+	 * 0, or the number of a set of words, strings of different bytes, at which the values point: equal pointers at words of one set
+	 * are equal values.
 	 */
 	uint64_t	words;
 } HjgVector;
