@@ -70,6 +70,28 @@ is_core(sum_of('gone'), 'a table after many that were dropped') for 1 .. 2;
 is(sql(q{SELECT hjoin_gpu_keep('gone')}), $pages, 'finds room');
 cmp_ok(kept_blocks(sum_of('gone')), '>=', $pages, 'and is served');
 
+# --- memory that somebody has written to
+sql(q{CREATE TABLE scribbled AS SELECT g AS id, g % 7 AS k, CASE WHEN g % 2 = 0 THEN 'scribble me' ELSE 'leave me' END AS v FROM generate_series(1, 5000) g},
+	'VACUUM scribbled', q{SELECT hjoin_gpu_keep('scribbled')});
+my $scribbled = q{SELECT v, count(*) FROM scribbled JOIN r USING (k) GROUP BY v ORDER BY v};
+is(kept_blocks($scribbled), pages_of('scribbled') + pages_of('r'), 'a table is kept');
+my ($pid) = PostgreSQL::Test::Utils::slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+my ($file) = grep { (readlink($_) // '') =~ /kept columns/ } glob "/proc/$pid/fd/*";
+open my $memory, '+<', $file or die "$file: $!";
+binmode $memory;
+my $bytes = do { local $/; <$memory> };
+cmp_ok(my $place = index($bytes, 'scribble me'), '>=', 0, 'its words are in the memory of kept columns');
+seek $memory, $place, 0;
+print $memory 'scribbled !';
+close $memory or die "close: $!";
+my ($rows, $said);
+$node->psql('postgres', "$ours $scribbled", stdout => \$rows, stderr => \$said);
+is($rows, "leave me|2500\nscribble me|2500", 'changed words are not served');
+like($said, qr/WARNING:  kept columns of table "scribbled" have changed in memory/, 'and it is said');
+is_core($scribbled, 'the next query has its rows');
+sql(q{SELECT hjoin_gpu_keep('scribbled')});
+is(kept_blocks($scribbled), pages_of('scribbled') + pages_of('r'), 'and they are kept anew');
+
 # --- scans that end early pin nothing
 my $session = open_session($node);
 my $pinned = "$ours SELECT t2.id, t2.v FROM t2 JOIN r USING (k)";
