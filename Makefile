@@ -43,7 +43,7 @@ PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -
 override with_llvm = no
 
 # PGXS has a "check" of its own, and the commands of users need no PGXS
-COMMANDS = check check-core check-install demo demo-stop bench bench-choice bench-gpu bench-planning bench-tpch lint lab
+COMMANDS = check check-core check-install demo demo-stop bench bench-cache bench-choice bench-gpu bench-planning bench-tpch lint lab
 GOALS = $(or $(MAKECMDGOALS),all)
 ifneq ($(filter-out $(COMMANDS),$(GOALS)),)
 # pgxs.mk comes with the client's packages: it tells nothing of the headers
@@ -147,6 +147,8 @@ bench-gpu:
 	@test/bench/bench.sh gpu
 bench-planning:
 	@test/bench/bench.sh planning
+bench-cache:
+	@test/bench/bench.sh cache
 bench-tpch:
 	@test/bench/bench.sh tpch
 lint:

@@ -1,9 +1,10 @@
 #!/bin/bash
-# bench.sh: "make bench" and, with an argument, "make bench-choice", "make bench-gpu", "make bench-planning" and "make bench-tpch".  Builds,
+# bench.sh: "make bench" and, with an argument, "make bench-cache", "make bench-choice", "make bench-gpu", "make bench-planning" and "make bench-tpch".  Builds,
 # installs, and measures joins with core's plans and ours in one run, interleaved, in a cluster of its own;
 # then the engine alone.  By choice: core's plan against the one that is chosen (choice.pl).  For the
 # GPU: three queries, with workers up to 15 (bench_gpu.pl).  Planning: beside a cluster without the
 # library, of tables of its own (planning.pl).
+# Cache: kept columns against pages, with changes and in little memory (cache.pl).
 # TPC-H: its 22 queries, with data by tpchgen-cli, which pip installs (tpch22.pl).
 #
 #   BENCH_ROWS=20000000   rows of the larger tables; the smaller ones have a quarter
@@ -45,6 +46,7 @@ cluster_start bench \
 	"max_parallel_workers_per_gather = $(at_most $((JOBS - 1)) 8)" \
 	"max_worker_processes = $((JOBS + 8))" "max_parallel_workers = $JOBS" \
 	"wal_level = minimal" "max_wal_senders = 0" "max_wal_size = '16GB'" "synchronous_commit = off" "full_page_writes = off" \
+	"hjoin_gpu.cache_size = '$([ "$KIND" = cache ] && at_most $((ram_mb / 4)) 16384 || echo 0)MB'" \
 	"autovacuum = off" "jit = off" || die "the cluster did not start"
 as_user psql -Xq -c "create extension hjoin_gpu"
 if [ "$KIND" = tpch ]; then
@@ -70,6 +72,11 @@ if [ "$KIND" = gpu ]; then
 		done
 	fi
 	exit $rc
+fi
+if [ "$KIND" = cache ]; then
+	say "== kept columns ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; median of ${BENCH_RUNS:-5} runs, ms)"
+	as_user perl test/bench/cache.pl --runs "${BENCH_RUNS:-5}" --pgdata "$WORK/bench"
+	exit
 fi
 as_user psql -Xq -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/bench/tables.sql >/dev/null || die "could not make the tables"
 as_user psql -Xq -v lines="$((ROWS * 3 / 10))" -f test/bench/tpch.sql >/dev/null || die "could not make the tables"

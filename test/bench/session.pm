@@ -51,6 +51,7 @@ sub close_all
 	return unless defined $pid;
 	close $to;
 	waitpid $pid, 0;
+	undef $pid;
 }
 
 1;

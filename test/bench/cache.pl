@@ -1,0 +1,82 @@
+#!/usr/bin/perl
+# cache.pl: kept columns: a join and an aggregate of the tables of pair.sql with core's plan, with ours from pages, and with ours from kept
+# columns, interleaved; medians in milliseconds, results compared with core's.  First everything kept; then with more and more of the
+# blocks of s changed, before and after a VACUUM; then with a smaller and smaller cache.
+#
+#   --runs N          runs of each, after one that is not counted
+#   --pgdata DIR      data directory of the server, which is started anew with other sizes
+use strict;
+use warnings;
+use File::Basename;
+use Getopt::Long;
+use lib dirname(__FILE__);
+use session;
+
+my ($runs, $pgdata) = (5, '');
+GetOptions('runs=i' => \$runs, 'pgdata=s' => \$pgdata) or die;
+$| = 1;
+
+my @ways = ([ core => 'set hjoin_gpu.enabled = off;' ], [ pages => 'set hjoin_gpu.enabled = on; set hjoin_gpu.kept_columns = off;' ],
+	[ kept => 'set hjoin_gpu.enabled = on; set hjoin_gpu.kept_columns = on;' ]);
+my %queries = (
+	join      => 'select count(*), sum(s.v) from s join r on s.k = r.k',
+	filter    => 'select count(*), sum(m) from s where v between 100 and 120',
+	aggregate => 'select v, count(*), sum(k) from s group by v');
+my $failed = 0;
+
+sub measure
+{
+	my ($what) = @_;
+	foreach my $name (sort keys %queries)
+	{
+		my (%t, $reference);
+		my $verdict = 'equal';
+		foreach my $run (0 .. $runs)
+		{
+			foreach my $way (@ways)
+			{
+				ask($way->[1]);
+				if ($run > 0) { push @{ $t{ $way->[0] } }, timed_ms($queries{$name}); next; }
+				my $rows = join "\n", sort split /\n/, ask("$queries{$name};");
+				$reference //= $rows;
+				$verdict = "DIFFERENT ($way->[0])", $failed = 1 if $rows ne $reference;
+			}
+		}
+		my %median = map { $_->[0] => median(@{ $t{ $_->[0] } }) } @ways;
+		printf "%-34s %-10s" . ' %9.1f' x @ways . "   %6.2f %6.2f   %s\n", $what, $name, @median{ map { $_->[0] } @ways },
+		  $median{core} / $median{kept}, $median{pages} / $median{kept}, $verdict;
+	}
+}
+
+sub keep { ask("select hjoin_gpu_keep('s'), hjoin_gpu_keep('r');"); }
+sub kept_mb { my $mb = ask('select coalesce(sum(bytes), 0) / 1024 / 1024 from hjoin_gpu_cache;'); chomp $mb; return $mb; }
+
+sub restart
+{
+	my ($mb) = @_;
+	ask("alter system set hjoin_gpu.cache_size = '${mb}MB';");
+	session::close_all();
+	system('pg_ctl', '-s', '-w', '-D', $pgdata, '-l', "$pgdata.log", 'restart') == 0 or die "the server did not start\n";
+}
+
+printf "%-34s %-10s" . ' %9s' x @ways . "   %6s %6s   %s\n", 'state', 'query', (map { $_->[0] } @ways), 'core', 'pages', 'over kept; results';
+keep();
+my $needed = kept_mb();
+measure(sprintf 'all kept, %.0f MB', $needed);
+foreach my $percent (1, 10, 50, 100)
+{
+	ask("update s set v = v where (ctid::text::point)[0]::bigint % 100 < $percent;");
+	measure("$percent % of the blocks changed");
+	ask('vacuum s;');
+	measure('... and vacuumed');
+	keep();
+}
+foreach my $part (1, 2, 4, 16)
+{
+	restart(int(kept_mb() / $part) + 8) if $part == 1;
+	restart(int($needed / $part) + 1) if $part > 1;
+	keep();
+	$needed = kept_mb() if $part == 1;
+	measure(sprintf 'cache for %.0f %%', 100 * kept_mb() / $needed);
+}
+exit $failed;
