@@ -39,8 +39,8 @@
 /* and this part out of date for it to be made anew. */
 #define MOST_STALE(nblocks) ((nblocks) / 8)
 
-/* A query is not to wait for what others gain: it makes one of so many segments that it could make. */
-#define MAKE_EVERY 3
+/* A query is not to wait for what others gain: of the segments that a process visits, it makes one in so many. */
+#define MAKE_EVERY 16
 
 /* A use that found much out of date counts as this part of one that did not. */
 #define REFUSED_PART 8
@@ -56,6 +56,7 @@ typedef struct OpenSegment
 	int			next_block;		/* of these */
 	uint32		next_row;		/* of the run of valid blocks before next_block, */
 	uint32		end_row;		/* which ends here */
+	HjgKeptCounts counts;
 	bool		valid[HJG_KEPT_BLOCKS];
 } OpenSegment;
 
@@ -68,7 +69,8 @@ struct HjgKeptScan
 	HjgSegmentMaker *maker;
 	bool		fills;			/* segments are made: */
 	bool		fills_all;		/* all, or a part */
-	uint32		nwanted;		/* segments that could be made, so far */
+	uint32		nvisited;		/* segments, so far, */
+	uint32		nmade;			/* of which so many were made */
 	ParallelBlockTableScanDesc parallel;	/* or NULL */
 	BlockNumber nblocks;
 	uint32		nsegments;
@@ -171,10 +173,28 @@ agree_on_segments(ParallelBlockTableScanDesc parallel, bool offer)
 	return chosen >= BY_SEGMENTS && chosen < 2 * BY_SEGMENTS;
 }
 
+/* Add the blocks of the current segment, so far, to those of the table and of the scan. */
+static void
+add_counts(HjgKeptScan *kept)
+{
+	const HjgKeptCounts *counts = &kept->open.counts;
+
+	if (kept->hold != NULL && counts->served + counts->skipped + counts->live > 0)
+		hjg_kept_count(kept->hold, counts->served + counts->skipped, counts->live);
+	if (kept->counts != NULL)
+	{
+		kept->counts->served += counts->served;
+		kept->counts->live += counts->live;
+		kept->counts->skipped += counts->skipped;
+	}
+	kept->open.counts = (HjgKeptCounts) {0};
+}
+
 /* Leave the current segment. */
 static void
 leave_segment(HjgKeptScan *kept)
 {
+	add_counts(kept);
 	if (kept->open.segment != NULL && kept->open.in_use)
 		kept->held = kept->open.segment;
 	else if (kept->open.segment != NULL)
@@ -306,6 +326,7 @@ open_segment(HjgKeptScan *kept, uint32 number, BufferAccessStrategy strategy)
 	HjgKeptFound found = HJG_KEPT_MISSING;
 
 	leave_segment(kept);
+	kept->nvisited++;
 	kept->source++;
 	kept->open.excluded = false;
 	kept->open.first_block = hjg_kept_first_block(number);
@@ -336,12 +357,13 @@ open_segment(HjgKeptScan *kept, uint32 number, BufferAccessStrategy strategy)
 		}
 		makes &= (kept->fills_all ? nvalid < look.nvisible : is_outdated(kept->open.segment, &look, nvalid)) || (found == HJG_KEPT_MISSING && has_space(kept));
 	}
-	if (makes && (kept->fills_all || kept->nwanted++ % MAKE_EVERY == 0))
+	if (makes && (kept->fills_all || kept->nmade <= kept->nvisited / MAKE_EVERY))
 	{
 		HjgKeptSegment *made = hjg_scan_segment_make(kept->maker, kept->hold, number, &look, kept->open.segment, strategy);
 
 		/* what there is not for this one, there is hardly for the next */
 		kept->fills = made != NULL;
+		kept->nmade++;
 		if (made != NULL)
 		{
 			if (kept->open.segment != NULL)
@@ -361,18 +383,6 @@ open_segment(HjgKeptScan *kept, uint32 number, BufferAccessStrategy strategy)
 	kept->open.excluded = kept->open.segment != NULL && (kept->open.excluded || is_excluded(kept, true));
 }
 
-static void
-count_kept_blocks(HjgKeptScan *kept, int served, int live, int skipped)
-{
-	if (kept->hold != NULL)
-		hjg_kept_count(kept->hold, served + skipped, live);
-	if (kept->counts != NULL)
-	{
-		kept->counts->served += served;
-		kept->counts->live += live;
-		kept->counts->skipped += skipped;
-	}
-}
 
 /* Find the next run of valid blocks that have rows, before the next block that is to be read. */
 static void
@@ -388,12 +398,15 @@ find_run(HjgKeptScan *kept)
 
 		kept->open.next_row = kept->open.segment->first_row[from];
 		kept->open.end_row = kept->open.segment->first_row[kept->open.next_block];
-		count_kept_blocks(kept, kept->open.excluded ? 0 : nblocks, 0, kept->open.excluded ? nblocks : 0);
-		if (kept->open.excluded)
+		if (!kept->open.excluded)
+			kept->open.counts.served += nblocks;
+		else
 		{
+			kept->open.counts.skipped += nblocks;
 			hjg_scan_filter_count_removed(kept->filter, kept->open.end_row - kept->open.next_row);
 			kept->open.next_row = kept->open.end_row;
 		}
+		add_counts(kept);
 	}
 }
 
@@ -421,7 +434,7 @@ hjg_scan_kept_next(HjgKeptScan *kept, HeapScanDesc scan, HjgHeapPage *page, Bloc
 			*block = kept->open.first_block + kept->open.next_block++;
 			page->kept = NULL;
 			page->source = 0;
-			count_kept_blocks(kept, 0, 1, 0);
+			kept->open.counts.live++;
 			return HJG_KEPT_STEP_BLOCK;
 		}
 		CHECK_FOR_INTERRUPTS();
