@@ -75,8 +75,8 @@ sql(q{CREATE TABLE scribbled AS SELECT g AS id, g % 7 AS k, CASE WHEN g % 2 = 0 
 	'VACUUM scribbled', q{SELECT hjoin_gpu_keep('scribbled')});
 my $scribbled = q{SELECT v, count(*) FROM scribbled JOIN r USING (k) GROUP BY v ORDER BY v};
 is(kept_blocks($scribbled), pages_of('scribbled') + pages_of('r'), 'a table is kept');
-my ($pid) = PostgreSQL::Test::Utils::slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
-my ($file) = grep { (readlink($_) // '') =~ /kept columns/ } glob "/proc/$pid/fd/*";
+my ($postmaster) = PostgreSQL::Test::Utils::slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+my ($file) = grep { (readlink($_) // '') =~ /kept columns/ } glob "/proc/$postmaster/fd/*";
 open my $memory, '+<', $file or die "$file: $!";
 binmode $memory;
 my $bytes = do { local $/; <$memory> };

@@ -30,6 +30,8 @@ our @EXPORT = qw(start_node make_tables device_pid stat_value wait_until took_le
 		unlink $self->data_dir . '/device_program.conf';
 		return if !%set;
 		my $faults = HjgTest::build('build/hjoin_gpu_device_faults');
+		# the system may be starting the script of a server that is about to end: it is not written to
+		unlink $script;
 		open my $file, '>', $script or die "$script: $!";
 		print $file "#!/bin/sh\n", map({ "$_='$set{$_}' " } sort keys %set), "exec '$faults' \"\$@\"\n";
 		close $file;
