@@ -149,7 +149,7 @@ excludes_segment(HjgKeptTests *tests, int a, const HjgKeptView *view, uint64 sou
 			return hjg_vector_filter_excludes(leaf, view->column->scale, view->column->least, view->column->greatest);
 		case HJG_KEPT_WORDS:
 			return source != 0 && is_on_words(leaf) &&
-				memchr(known_words(tests, a, view, source)->passes, true, view->column->nwords * sizeof(bool)) == NULL;
+				memchr(known_words(tests, a, view, source)->passes, 1, view->column->nwords * sizeof(bool)) == NULL;
 		default:
 			return false;
 	}
