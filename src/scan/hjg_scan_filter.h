@@ -1,6 +1,6 @@
 /*
  * hjg_scan_filter.h
- *	  The conditions of a scan, made by scan_filter.c and used by scan_table.c.
+ *	  The conditions of a scan, made by scan_filter.c, applied by scan_filter_rows.c, and used by scan_table.c.
  *	  Internal to the room "scan", except for calibration.
  */
 #ifndef HJG_SCAN_FILTER_H
@@ -10,10 +10,26 @@
 
 #include "utils/array.h"
 
-#include "scan/hjg_scan.h"
+#include "scan/hjg_scan_heap.h"
 
 /* scan_filter.c: the conditions of a scan that can be evaluated for many rows at a time */
 typedef struct HjgScanFilter HjgScanFilter;
+typedef struct HjgKeptTests HjgKeptTests;
+
+/* The conditions of a scan, which scan_filter.c makes and scan_filter_rows.c applies. */
+struct HjgScanFilter
+{
+	SeqScanState *seq;			/* NULL: conditions are examined, not evaluated */
+	Index		relid;			/* of the table, in its conditions */
+	HjgFilter  *filter;			/* AND of the simple conditions */
+	bool		complete;		/* there are no others */
+	List	   *operands;		/* of Operand, bound or not */
+	int			nfallible;		/* operands whose evaluation may fail, */
+	int			nfallible_in_or;	/* and those of them in a condition that rows may pass without evaluating them */
+	int			level;			/* nesting of AND and OR, while filters are made */
+	HjgPageColumns columns;		/* that the filter reads */
+	HjgKeptTests *kept_tests;	/* of rows of kept columns; NULL: there were none */
+};
 
 /* Make the filter of a scan; NULL if its first condition is not simple. */
 extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context);
@@ -24,7 +40,7 @@ extern bool hjg_scan_filter_complete(const HjgScanFilter *filter);
  * has all conditions, walks to a column, and none of its operands can fail.
  */
 extern bool hjg_scan_filter_may_wait(const HjgScanFilter *filter);
-/* The same for a filter. */
+/* Do all rows of a segment fail? views: its columns by attribute; source: as in HjgHeapPage, or 0: their memory must not be read. */
 extern bool hjg_scan_filter_excludes(HjgScanFilter *filter, const struct HjgKeptView *views, uint64 source);
 /* Count rows that were removed without being read. */
 extern void hjg_scan_filter_count_removed(HjgScanFilter *filter, uint64 nrows);
@@ -40,11 +56,9 @@ extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, 
 /*
  * scan_filter_kept.c: conditions on kept columns, evaluated on codes and words as far as possible.
  */
-typedef struct HjgKeptTests HjgKeptTests;
-
 /* all: HJG_FILTER_ALL of the conditions; attnos: the attribute of each column that they read. */
 extern HjgKeptTests *hjg_scan_kept_tests_create(MemoryContext context, const HjgFilter *all, const AttrNumber *attnos);
-/* Do all rows of a segment fail? views: its columns by attribute; source: as in HjgHeapPage, or 0: their memory must not be read. */
+/* See hjg_scan_filter_excludes(). */
 extern bool hjg_scan_kept_tests_exclude(HjgKeptTests *tests, const struct HjgKeptView *views, uint64 source);
 /* Clear pass[i] for rows of the page that do not pass; returns the conditions that are left, for the others. */
 extern HjgFilter *hjg_scan_kept_tests_eval(HjgKeptTests *tests, const HjgHeapPage *page, bool *pass);

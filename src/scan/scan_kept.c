@@ -60,6 +60,9 @@ typedef struct OpenSegment
 	bool		valid[HJG_KEPT_BLOCKS];
 } OpenSegment;
 
+/* No two scans give words the same number. */
+static uint64 segments_opened = 0;
+
 struct HjgKeptScan
 {
 	Relation	relation;
@@ -78,7 +81,7 @@ struct HjgKeptScan
 
 	OpenSegment open;			/* the current one */
 	HjgKeptSegment *held;		/* pinned: as open.in_use, but it is not open any more */
-	uint64		source;			/* number of the current one among those that were opened */
+	uint64		source;			/* number of the current one among all that this process has opened */
 	uint16		rows[HJG_KEPT_ROWS];	/* 0, 1, 2 ... */
 	HjgKeptCounts *counts;		/* of blocks, or NULL */
 	HjgScanFilter *filter;		/* or NULL */
@@ -327,7 +330,7 @@ open_segment(HjgKeptScan *kept, uint32 number, BufferAccessStrategy strategy)
 
 	leave_segment(kept);
 	kept->nvisited++;
-	kept->source++;
+	kept->source = ++segments_opened;
 	kept->open.excluded = false;
 	kept->open.first_block = hjg_kept_first_block(number);
 	kept->open.nblocks = hjg_kept_count_blocks(number, kept->nblocks);
