@@ -6,7 +6,7 @@
  * of strings. Other types use core's functions. NULLs are equal to each other. Rows are then looked up one by one in an open
  * hash table of group numbers; a group has its hash, and its keys in the same form.
  *
- * Keys that are words (HjgVector) need no look-up where the same words came before: a small memo has the groups of their pointers.
+ * Keys that are words (HjgVector) need no look-up where the same words came before (node_group_memo.c).
  *
  * The hash includes this process's seed (rows_hash.c), so that nobody can choose colliding keys. Core's hash functions have
  * no seed; core's own tables trust them, too.
@@ -19,6 +19,7 @@
 #include "utils/memutils.h"
 
 #include "node/hjg_aggregate.h"
+#include "node/hjg_group_memo.h"
 #include "node/hjg_totals.h"
 #include "rows/hjg_rows.h"
 
@@ -62,19 +63,6 @@ typedef struct Key
 	KeyValues	groups;			/* [max_groups] */
 } Key;
 
-/* Groups of the words that came last; a row's words have one place. */
-#define MEMO_PLACES 256
-#define MEMO_KEYS 4
-#define MEMO_MISSES 16			/* vectors with unknown words, after which words of this set are looked up */
-
-typedef struct Memo
-{
-	uint64		words;			/* set of the words; 0: none */
-	int			nmisses;
-	uint32		groups[MEMO_PLACES];
-	const char *values[MEMO_PLACES][MEMO_KEYS]; /* NULL: the place is empty */
-} Memo;
-
 struct HjgGroups
 {
 	int			nkeys;
@@ -85,7 +73,8 @@ struct HjgGroups
 	int		   *kept_target;	/* 0, 1, ... */
 	uint64		row_hashes[HJG_VECTOR_ROWS];
 	MemoryContext scratch;		/* detoasted values of a vector */
-	Memo		memo;
+	HjgGroupMemo memo;			/* of keys that are words */
+	int			key_columns[HJG_MEMO_KEYS]; /* the first ones */
 
 	/* the rest, and the keys' values, are in this context */
 	MemoryContext context;
@@ -178,7 +167,11 @@ hjg_groups_create(MemoryContext context, int nkeys, const HjgGroupKey *keys, con
 	groups->nkeys = nkeys;
 	groups->keys = palloc(nkeys * sizeof(Key));
 	for (int k = 0; k < nkeys; k++)
+	{
 		init_key(&groups->keys[k], &keys[k], columns);
+		if (k < HJG_MEMO_KEYS)
+			groups->key_columns[k] = keys[k].column;
+	}
 	groups->nkept = nkept;
 	groups->kept = palloc(Max(nkept, 1) * sizeof(int));
 	groups->kept_columns = palloc(Max(nkept, 1) * sizeof(HjgColumn));
@@ -498,84 +491,6 @@ prefetch_groups(const HjgGroups *groups, int nrows)
 	}
 }
 
-/* ---------- words ---------- */
-
-/* Do all keys have words of one set, which the memo is for? */
-static bool
-may_remember(HjgGroups *groups, const HjgVector *vectors)
-{
-	const uint64 words = vectors[groups->keys[0].column].words;
-	Memo	   *memo = &groups->memo;
-
-	if (words == 0 || groups->nkeys > MEMO_KEYS)
-		return false;
-	for (int k = 0; k < groups->nkeys; k++)
-		if (vectors[groups->keys[k].column].words != words || vectors[groups->keys[k].column].has_nulls)
-			return false;
-	if (memo->words != words)
-	{
-		memset(memo, 0, sizeof(*memo));
-		memo->words = words;
-	}
-	return memo->nmisses < MEMO_MISSES;
-}
-
-/* Get the key columns' pointers at the words of the rows. */
-static void
-find_words(const HjgGroups *groups, const HjgVector *vectors, const char *const **words)
-{
-	for (int k = 0; k < groups->nkeys; k++)
-		words[k] = vectors[groups->keys[k].column].values;
-}
-
-static inline int
-memo_place(const HjgGroups *groups, const char *const *const *words, int row)
-{
-	uintptr_t	mixed = 0;
-
-	/* words are aligned, and near each other */
-	for (int k = 0; k < groups->nkeys; k++)
-		mixed = mixed * 29 + (uintptr_t) words[k][row] / MAXIMUM_ALIGNOF;
-	return mixed % MEMO_PLACES;
-}
-
-/* Find the groups of rows whose words the memo has; false if there are others. */
-static bool
-recall_groups(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *numbers)
-{
-	Memo	   *memo = &groups->memo;
-	const char *const *words[MEMO_KEYS];
-	bool		all = true;
-
-	find_words(groups, vectors, words);
-	for (int i = 0; i < nrows; i++)
-	{
-		const int	place = memo_place(groups, words, i);
-
-		for (int k = 0; k < groups->nkeys; k++)
-			all &= memo->values[place][k] == words[k][i];
-		numbers[i] = memo->groups[place];
-	}
-	memo->nmisses += !all;
-	return all;
-}
-
-static void
-remember_groups(HjgGroups *groups, const HjgVector *vectors, int nrows, const uint32 *numbers)
-{
-	const char *const *words[MEMO_KEYS];
-
-	find_words(groups, vectors, words);
-	for (int i = 0; i < nrows; i++)
-	{
-		const int	place = memo_place(groups, words, i);
-
-		for (int k = 0; k < groups->nkeys; k++)
-			groups->memo.values[place][k] = words[k][i];
-		groups->memo.groups[place] = numbers[i];
-	}
-}
-
 /* ---------- rows ---------- */
 
 static int
@@ -619,13 +534,13 @@ look_up(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *numbers)
 int
 hjg_groups_find(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *numbers)
 {
-	const bool	remembers = may_remember(groups, vectors);
+	const bool	remembers = hjg_group_memo_serves(&groups->memo, groups->nkeys, groups->key_columns, vectors);
 
-	if (remembers && recall_groups(groups, vectors, nrows, numbers))
+	if (remembers && hjg_group_memo_recall(&groups->memo, groups->nkeys, groups->key_columns, vectors, nrows, numbers))
 		return nrows;
 	nrows = look_up(groups, vectors, nrows, numbers);
 	if (remembers)
-		remember_groups(groups, vectors, nrows, numbers);
+		hjg_group_memo_add(&groups->memo, groups->nkeys, groups->key_columns, vectors, nrows, numbers);
 	return nrows;
 }
 
