@@ -1,10 +1,6 @@
 /*
  * kept_store.c
- *	  The memory of kept columns, and who holds what in it.
- *
- * The store is one memory file that the postmaster makes and its children inherit at the same address: a list of tables, and an
- * area of core's dynamic memory (utils/dsa.h) for segments and columns, which never grows beyond it. It has no name, a crash leaves
- * nothing of it, and a new one is made when the server restarts after a backend's crash.
+ *	  Tables and segments of kept columns, and who holds what of them; their memory is that of kept_memory.c.
  *
  * A scan holds its table and pins the segments that it reads. A segment that is dropped or replaced while pinned becomes an orphan,
  * which the next process that needs memory frees. Holds and pins end by a callback of the memory context in which the hold was
@@ -15,9 +11,6 @@
  * a table which is larger than the store does not push itself out again and again.
  */
 #include "postgres.h"
-
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "access/xlog.h"
 #include "catalog/catalog.h"
@@ -30,9 +23,9 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-#include "arena/hjg_arena.h"
 #include "base/hjg_compat.h"
 #include "kept/hjg_kept.h"
+#include "kept/hjg_kept_memory.h"
 
 /* Tables in the store; another one takes the place of the one whose last use is the oldest. */
 #define MAX_TABLES 1024
@@ -69,8 +62,6 @@ struct HjgKeptTable
 typedef struct Store
 {
 	LWLock		lock;			/* protects all but atomics */
-	Size		nbytes;			/* of the area */
-	pg_atomic_uint64 used_bytes;
 	uint64		time;
 	uint32		ntables;		/* entries that were ever used */
 	uint32		hand_table;
@@ -88,116 +79,21 @@ struct HjgKeptHold
 	MemoryContextCallback release;
 };
 
-static int	store_size_mb;
-static int	store_fd = -1;
-static Store *store = NULL;
-static dsa_area *attached_area = NULL;
-static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+static Store *store = NULL;		/* in the head of the memory file; NULL: there is none */
 
-#define AREA_OFF MAXALIGN(sizeof(Store))
-
-static void *
-area_place(void)
-{
-	return (char *) store + AREA_OFF;
-}
-
-/* ---------- making it ---------- */
-
+/* Take over the head of a new memory file, or forget that of the old one (NULL). */
 static void
-drop_store(void)
+set_store(void *head, int tranche)
 {
-	if (store == NULL)
-		return;
-	munmap(store, AREA_OFF + store->nbytes);
-	close(store_fd);
-	ReleaseExternalFD();
-	store = NULL;
-}
-
-/* Map a store of this size; false with an errno. */
-static bool
-map_store(Size nbytes, const char **step)
-{
-	store_fd = hjg_arena_make_file("hjoin_gpu kept columns", AREA_OFF + nbytes, step);
-	if (store_fd < 0)
-		return false;
-	*step = "mmap";
-	store = (Store *) hjg_arena_map_file(store_fd, AREA_OFF + nbytes, PROT_READ | PROT_WRITE);
-	if (store == NULL)
-	{
-		const int	error = errno;
-
-		close(store_fd);
-		errno = error;
-		return false;
-	}
-	ReserveExternalFD();
-	store->nbytes = nbytes;
-	return true;
-}
-
-static void
-make_store(void)
-{
-	const char *step;
-	dsa_area   *area;
-	int			tranche;
-
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-	/* children inherit it */
-	if (IsUnderPostmaster || !IsPostmasterEnvironment)
-		return;
-	drop_store();
-	if (store_size_mb == 0)
-		return;
-	if (!map_store((Size) store_size_mb * 1024 * 1024, &step))
-	{
-		ereport(WARNING,
-				(errcode(ERRCODE_SYSTEM_ERROR),
-				 errmsg("could not make the memory for kept columns of hjoin_gpu: %m"),
-				 errdetail("%s failed for %d MB.", step, store_size_mb),
-				 errhint("The server works without it. Reduce hjoin_gpu.cache_size if it is too large for this system.")));
-		return;
-	}
-	tranche = LWLockNewTrancheId();
-	LWLockRegisterTranche(tranche, "hjoin_gpu_kept");
-	LWLockInitialize(&store->lock, tranche);
-	pg_atomic_init_u64(&store->used_bytes, 0);
-	area = dsa_create_in_place(area_place(), store->nbytes, tranche, NULL);
-	dsa_set_size_limit(area, store->nbytes);
-	dsa_pin(area);
-	dsa_detach(area);
+	store = head;
+	if (store != NULL)
+		LWLockInitialize(&store->lock, tranche);
 }
 
 void
 hjg_kept_init(int size_mb)
 {
-	store_size_mb = size_mb;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = make_store;
-}
-
-/* Get the area, attached to by this process. */
-static dsa_area *
-get_area(void)
-{
-	if (attached_area == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-
-		attached_area = dsa_attach_in_place(area_place(), NULL);
-		on_shmem_exit(dsa_on_shmem_exit_release_in_place, PointerGetDatum(area_place()));
-		MemoryContextSwitchTo(old);
-	}
-	return attached_area;
-}
-
-void *
-hjg_kept_address(dsa_pointer place)
-{
-	return dsa_get_address(get_area(), place);
+	hjg_kept_memory_init(size_mb, sizeof(Store), set_store);
 }
 
 /* ---------- dropping segments; all under the lock ---------- */
@@ -206,13 +102,6 @@ static dsa_pointer *
 segments_of(const HjgKeptTable *table)
 {
 	return hjg_kept_address(table->segments);
-}
-
-void
-hjg_kept_free(dsa_pointer place, Size nbytes)
-{
-	dsa_free(get_area(), place);
-	pg_atomic_fetch_sub_u64(&store->used_bytes, nbytes);
 }
 
 void
@@ -322,39 +211,23 @@ drop_unused(HjgKeptHold *hold)
 	return false;
 }
 
-/* Have the system provide the memory now, as an access to memory that it does not have would end the process. */
-static bool
-provide_memory(char *at, Size nbytes)
-{
-	const Size	page = sysconf(_SC_PAGESIZE);
-	const Size	from = (at - (char *) store) / page * page;
-	const Size	to = (at - (char *) store + nbytes + page - 1) / page * page;
-
-	return hjg_arena_populate((char *) store + from, to - from, store_fd, from);
-}
-
 dsa_pointer
 hjg_kept_allocate(HjgKeptHold *hold, Size nbytes)
 {
 	dsa_pointer place;
 	bool		again;
 
-	do
+	for (;;)
 	{
-		place = dsa_allocate_extended(get_area(), nbytes, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
-		if (DsaPointerIsValid(place))
-			break;
+		place = hjg_kept_memory_take(nbytes, &again);
+		if (DsaPointerIsValid(place) || !again)
+			return place;
 		LWLockAcquire(&store->lock, LW_EXCLUSIVE);
 		again = drop_unused(hold);
 		LWLockRelease(&store->lock);
-	} while (again);
-	if (!DsaPointerIsValid(place))
-		return InvalidDsaPointer;
-	pg_atomic_fetch_add_u64(&store->used_bytes, nbytes);
-	if (provide_memory(hjg_kept_address(place), nbytes))
-		return place;
-	hjg_kept_free(place, nbytes);
-	return InvalidDsaPointer;
+		if (!again)
+			return InvalidDsaPointer;
+	}
 }
 
 /* ---------- holds ---------- */
@@ -437,7 +310,7 @@ hjg_kept_hold(Relation relation)
 	if (!hjg_kept_allows(relation))
 		return NULL;
 	hold = palloc0(sizeof(HjgKeptHold));
-	(void) get_area();
+	hjg_kept_memory_attach();
 	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
 	table = find_entry(relation);
 	if (table == NULL)
@@ -488,7 +361,7 @@ hjg_kept_promises(HjgKeptHold *hold, uint32 nsegments)
 	bool		promises;
 
 	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
-	promises = hold->table->nkept >= nsegments / 4 + 1 || pg_atomic_read_u64(&store->used_bytes) < store->nbytes - store->nbytes / 8 ||
+	promises = hold->table->nkept >= nsegments / 4 + 1 || hjg_kept_memory_used() < 0.875 ||
 		hold->table->tries++ % TRY_EVERY == 0;
 	LWLockRelease(&store->lock);
 	return promises;
@@ -522,7 +395,7 @@ hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrN
 
 	if (nsegments == 0 || !hjg_kept_allows(relation))
 		return 0;
-	(void) get_area();
+	hjg_kept_memory_attach();
 	LWLockAcquire(&store->lock, LW_SHARED);
 	table = find_entry(relation);
 	for (uint32 i = 0; table != NULL && table->nkept > 0 && i < nsegments; i += step)
@@ -593,13 +466,13 @@ extend_table(HjgKeptTable *table, uint32 number)
 	const uint32 nsegments = Max(number + 1, table->nsegments + table->nsegments / 4);
 	dsa_pointer place;
 	dsa_pointer *places;
+	bool		full;
 
 	if (number < table->nsegments)
 		return true;
-	place = dsa_allocate_extended(get_area(), nsegments * sizeof(dsa_pointer), DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+	place = hjg_kept_memory_take(nsegments * sizeof(dsa_pointer), &full);
 	if (!DsaPointerIsValid(place))
 		return false;
-	pg_atomic_fetch_add_u64(&store->used_bytes, nsegments * sizeof(dsa_pointer));
 	places = hjg_kept_address(place);
 	for (uint32 i = 0; i < nsegments; i++)
 		places[i] = i < table->nsegments ? segments_of(table)[i] : InvalidDsaPointer;
@@ -683,7 +556,7 @@ hjg_kept_visit(void (*visit) (const HjgKeptUse *use, void *arg), void *arg)
 		HjgKeptUse	common;
 
 		memset(uses, 0, (HJG_KEPT_MAX_ATTNO + 1) * NCODES * sizeof(HjgKeptUse));
-		(void) get_area();
+		hjg_kept_memory_attach();
 		LWLockAcquire(&store->lock, LW_SHARED);
 		common = (HjgKeptUse) {
 			.database = table->database, .tablespace = table->tablespace, .file = table->file,

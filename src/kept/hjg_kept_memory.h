@@ -1,0 +1,25 @@
+/*
+ * hjg_kept_memory.h
+ *	  The memory file of kept columns (kept_memory.c), for kept_store.c.
+ *	  Internal to the room "kept".
+ */
+#ifndef HJG_KEPT_MEMORY_H
+#define HJG_KEPT_MEMORY_H
+
+#include "postgres.h"
+
+#include "utils/dsa.h"
+
+/*
+ * Make the file when the postmaster makes its shared memory; 0: there is none. set_head gets its first head_bytes, zeroed, with a
+ * tranche for locks; or NULL when the file goes.
+ */
+extern void hjg_kept_memory_init(int size_mb, Size head_bytes, void (*set_head) (void *head, int tranche));
+/* To be called by a process before its first use of a place. */
+extern void hjg_kept_memory_attach(void);
+/* Take memory; if there is none, InvalidDsaPointer: *full says whether freeing some would help, which it does not if the system refuses. */
+extern dsa_pointer hjg_kept_memory_take(Size nbytes, bool *full);
+/* Get the share of the memory that is taken. */
+extern double hjg_kept_memory_used(void);
+
+#endif							/* HJG_KEPT_MEMORY_H */

@@ -1,0 +1,199 @@
+/*
+ * kept_memory.c
+ *	  The memory of kept columns.
+ *
+ * It is one memory file that the postmaster makes and its children inherit at the same address: a head for kept_store.c, and an area
+ * of core's dynamic memory (utils/dsa.h), which never grows beyond the file. The file has no name, a crash leaves nothing of it, and
+ * a new one is made when the server restarts after a backend's crash.
+ */
+#include "postgres.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "utils/memutils.h"
+
+#include "arena/hjg_arena.h"
+#include "kept/hjg_kept.h"
+#include "kept/hjg_kept_memory.h"
+
+typedef struct MemoryFile
+{
+	Size		nbytes;			/* of the area, behind the head */
+	pg_atomic_uint64 used_bytes;
+} MemoryFile;
+
+static int	file_size_mb;
+static Size file_head_bytes;
+static void (*file_set_head) (void *head, int tranche);
+static int	file_descriptor = -1;
+static MemoryFile *file_base = NULL;
+static dsa_area *attached_area = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+#define HEAD_OFF MAXALIGN(sizeof(MemoryFile))
+
+static Size
+area_off(void)
+{
+	return HEAD_OFF + MAXALIGN(file_head_bytes);
+}
+
+static void *
+area_place(void)
+{
+	return (char *) file_base + area_off();
+}
+
+/* ---------- making it ---------- */
+
+static void
+drop_file(void)
+{
+	if (file_base == NULL)
+		return;
+	file_set_head(NULL, 0);
+	munmap(file_base, area_off() + file_base->nbytes);
+	close(file_descriptor);
+	ReleaseExternalFD();
+	file_base = NULL;
+}
+
+/* Map a file of this size; false with an errno. */
+static bool
+map_file(Size nbytes, const char **step)
+{
+	file_descriptor = hjg_arena_make_file("hjoin_gpu kept columns", area_off() + nbytes, step);
+	if (file_descriptor < 0)
+		return false;
+	*step = "mmap";
+	file_base = (MemoryFile *) hjg_arena_map_file(file_descriptor, area_off() + nbytes, PROT_READ | PROT_WRITE);
+	if (file_base == NULL)
+	{
+		const int	error = errno;
+
+		close(file_descriptor);
+		errno = error;
+		return false;
+	}
+	ReserveExternalFD();
+	file_base->nbytes = nbytes;
+	return true;
+}
+
+static void
+make_memory(void)
+{
+	const char *step;
+	dsa_area   *area;
+	int			tranche;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+	/* children inherit it */
+	if (IsUnderPostmaster || !IsPostmasterEnvironment)
+		return;
+	drop_file();
+	if (file_size_mb == 0)
+		return;
+	if (!map_file((Size) file_size_mb * 1024 * 1024, &step))
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_SYSTEM_ERROR),
+				 errmsg("could not make the memory for kept columns of hjoin_gpu: %m"),
+				 errdetail("%s failed for %d MB.", step, file_size_mb),
+				 errhint("The server works without it. Reduce hjoin_gpu.cache_size if it is too large for this system.")));
+		return;
+	}
+	tranche = LWLockNewTrancheId();
+	LWLockRegisterTranche(tranche, "hjoin_gpu_kept");
+	pg_atomic_init_u64(&file_base->used_bytes, 0);
+	file_set_head((char *) file_base + HEAD_OFF, tranche);
+	area = dsa_create_in_place(area_place(), file_base->nbytes, tranche, NULL);
+	dsa_set_size_limit(area, file_base->nbytes);
+	dsa_pin(area);
+	dsa_detach(area);
+}
+
+void
+hjg_kept_memory_init(int size_mb, Size head_bytes, void (*set_head) (void *head, int tranche))
+{
+	file_size_mb = size_mb;
+	file_head_bytes = head_bytes;
+	file_set_head = set_head;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = make_memory;
+}
+
+/* ---------- using it ---------- */
+
+/* Get the area, attached to by this process. */
+static dsa_area *
+get_area(void)
+{
+	if (attached_area == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+		attached_area = dsa_attach_in_place(area_place(), NULL);
+		on_shmem_exit(dsa_on_shmem_exit_release_in_place, PointerGetDatum(area_place()));
+		MemoryContextSwitchTo(old);
+	}
+	return attached_area;
+}
+
+void
+hjg_kept_memory_attach(void)
+{
+	(void) get_area();
+}
+
+void *
+hjg_kept_address(dsa_pointer place)
+{
+	return dsa_get_address(get_area(), place);
+}
+
+double
+hjg_kept_memory_used(void)
+{
+	return (double) pg_atomic_read_u64(&file_base->used_bytes) / file_base->nbytes;
+}
+
+void
+hjg_kept_free(dsa_pointer place, Size nbytes)
+{
+	dsa_free(get_area(), place);
+	pg_atomic_fetch_sub_u64(&file_base->used_bytes, nbytes);
+}
+
+/* Have the system provide the memory now, as an access to memory that it does not have would end the process. */
+static bool
+provide_memory(const char *at, Size nbytes)
+{
+	const Size	page = sysconf(_SC_PAGESIZE);
+	const Size	from = (at - (char *) file_base) / page * page;
+	const Size	to = (at - (char *) file_base + nbytes + page - 1) / page * page;
+
+	return hjg_arena_populate((char *) file_base + from, to - from, file_descriptor, from);
+}
+
+dsa_pointer
+hjg_kept_memory_take(Size nbytes, bool *full)
+{
+	dsa_pointer place = dsa_allocate_extended(get_area(), nbytes, DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+
+	*full = !DsaPointerIsValid(place);
+	if (*full)
+		return InvalidDsaPointer;
+	pg_atomic_fetch_add_u64(&file_base->used_bytes, nbytes);
+	if (provide_memory(hjg_kept_address(place), nbytes))
+		return place;
+	hjg_kept_free(place, nbytes);
+	return InvalidDsaPointer;
+}
