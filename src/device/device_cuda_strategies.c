@@ -35,6 +35,9 @@ hjg_cuda_strategy_build(const HjgCudaStrategy *strategy, HjgCudaStream *stream, 
 		return status;
 	status = strategy->verify(stream, *table);
 	if (status != HJG_OK)
+	{
 		strategy->free(stream, *table);
+		*table = NULL;
+	}
 	return status;
 }
