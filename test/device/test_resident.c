@@ -117,6 +117,39 @@ test_choice(void)
 	claim(hjg_lab_strategy_named("nothing") == NULL, "no other name is");
 }
 
+/* ---- a table that fails its check ---- */
+
+static int	nfreed;
+
+static HjgStatus
+build_any(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **table)
+{
+	*table = &nfreed;
+	return HJG_OK;
+}
+
+static HjgStatus
+refuse(HjgCudaStream *stream, void *table)
+{
+	return HJG_ERR_INPUT;
+}
+
+static void
+count_free(HjgCudaStream *stream, void *table)
+{
+	nfreed++;
+}
+
+static void
+test_refused(void)
+{
+	const HjgCudaStrategy refused = {.name = "refused", .build = build_any, .verify = refuse, .free = count_free};
+	void	   *table = NULL;
+
+	claim(hjg_cuda_strategy_build(&refused, NULL, NULL, NULL, &table) == HJG_ERR_INPUT && table == NULL && nfreed == 1,
+		  "a table that fails its check is freed once, and no caller gets it");
+}
+
 /* ---- the joins ---- */
 
 typedef struct Joined
@@ -256,8 +289,12 @@ join_ahead(Joined *joined, const HjgCudaStrategy *strategy, const HjgCudaShape *
 {
 	hjg_u64		npairs;
 	void	   *table;
+	const HjgStatus status = strategy->build(joined->stream, shape, &joined->build, &table);
 
-	must(strategy->build(joined->stream, shape, &joined->build, &table), joined->stream);
+	/* some modes have no kernel for a table that is not verified */
+	if (status == HJG_ERR_INPUT)
+		return HJG_CUDA_UNSUITED;
+	must(status, joined->stream);
 	npairs = probe_into(joined, strategy, table, capacity, NULL);
 	strategy->free(joined->stream, table);
 	return npairs;
@@ -459,6 +496,7 @@ main(int argc, char **argv)
 	test_choice();
 	test_names();
 	test_tables();
+	test_refused();
 	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);
 	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 	if (infos[0].state != HJG_DEVICE_READY || (library != NULL && dlsym(library, "hjg_stub") != NULL))
