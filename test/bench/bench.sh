@@ -38,7 +38,9 @@ if [ "$KIND" = planning ]; then
 	exit
 fi
 # pages of tables that are filled unlogged have no LSN, and are not kept
-if [ "$KIND" = cache ]; then WAL_LEVEL=replica; else WAL_LEVEL=minimal; fi
+KEPT=
+[[ $KIND == cache || $KIND == tpch ]] && KEPT=1
+if [ "$KEPT" ]; then WAL_LEVEL=replica; else WAL_LEVEL=minimal; fi
 at_most() { if [ "$1" -lt "$2" ]; then echo "$1"; else echo "$2"; fi; }
 cluster_start bench \
 	"shared_buffers = '$(at_most $((ram_mb / 3)) 16384)MB'" \
@@ -48,7 +50,7 @@ cluster_start bench \
 	"max_parallel_workers_per_gather = $(at_most $((JOBS - 1)) 8)" \
 	"max_worker_processes = $((JOBS + 8))" "max_parallel_workers = $JOBS" \
 	"wal_level = $WAL_LEVEL" "max_wal_senders = 0" "max_wal_size = '16GB'" "synchronous_commit = off" "full_page_writes = off" \
-	"hjoin_gpu.cache_size = '$([ "$KIND" = cache ] && at_most $((ram_mb / 4)) 16384 || echo 0)MB'" \
+	"hjoin_gpu.cache_size = '$([ "$KEPT" ] && at_most $((ram_mb / 4)) 16384 || echo 0)MB'" \
 	"autovacuum = off" "jit = off" || die "the cluster did not start"
 as_user psql -Xq -c "create extension hjoin_gpu"
 if [ "$KIND" = tpch ]; then

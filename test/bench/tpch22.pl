@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# tpch22.pl: the 22 queries of TPC-H on tpch_tables.sql with core's plan, the chosen plan, each device by name, and
-# DuckDB, interleaved; prints medians in milliseconds, and core's time over each.  Results are compared with core's.
+# tpch22.pl: the 22 queries of TPC-H on tpch_tables.sql with core's plan, the chosen plan from pages and from kept columns, each device by
+# name from pages, and DuckDB, interleaved; prints medians in milliseconds, and core's time over each.  Results are compared with core's.
 # Then lists predicted and actual rows and scan times of our nodes in the chosen plans.
 #
 #   --runs N          runs of each, after one that is not counted
@@ -21,10 +21,12 @@ GetOptions('runs=i' => \$runs, 'cases=s' => \$wanted, 'threads=i' => \$threads, 
 $| = 1;
 
 my @tables = qw(region nation supplier part partsupp customer orders lineitem);
-my @ways = ([ core => 'set hjoin_gpu.enabled = off;' ], [ choice => 'set hjoin_gpu.enabled = on; reset hjoin_gpu.device;' ],
-	[ cpu => 'set hjoin_gpu.enabled = on; set hjoin_gpu.device = cpu;' ]);
-push @ways, [ cuda => "set hjoin_gpu.enabled = on; set hjoin_gpu.device = 'cuda:0';" ]
+my @ways = ([ core => 'set hjoin_gpu.enabled = off;' ], [ choice => 'set hjoin_gpu.enabled = on; reset hjoin_gpu.device; set hjoin_gpu.kept_columns = off;' ],
+	[ kept => 'set hjoin_gpu.enabled = on; reset hjoin_gpu.device; set hjoin_gpu.kept_columns = on;' ],
+	[ cpu => 'set hjoin_gpu.enabled = on; set hjoin_gpu.device = cpu; set hjoin_gpu.kept_columns = off;' ]);
+push @ways, [ cuda => "set hjoin_gpu.enabled = on; set hjoin_gpu.device = 'cuda:0'; set hjoin_gpu.kept_columns = off;" ]
 	if ask("select count(*) from hjoin_gpu_devices where name like 'cuda:%';") =~ /^[1-9]/;
+ask("select hjoin_gpu_keep('$_');") foreach @tables;
 
 # DuckDB with its own copies of the tables, if it is installed
 my ($duck_out, $duck_in);
