@@ -116,7 +116,8 @@ CREATE FUNCTION hjoin_gpu_cache(
     OUT rows bigint,
     OUT bytes bigint,
     OUT blocks_served bigint,
-    OUT blocks_read bigint)
+    OUT blocks_read bigint,
+    OUT blocks_verified bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE
@@ -126,7 +127,7 @@ COMMENT ON FUNCTION hjoin_gpu_cache() IS
 'columns of tables that are kept in memory between queries';
 
 CREATE VIEW hjoin_gpu_cache AS
-SELECT r.relation, a.attname AS "column", c.code, c.segments, c.blocks, c.rows, c.bytes, c.blocks_served, c.blocks_read
+SELECT r.relation, a.attname AS "column", c.code, c.segments, c.blocks, c.rows, c.bytes, c.blocks_served, c.blocks_read, c.blocks_verified
 FROM hjoin_gpu_cache() c
     JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) c.database
     CROSS JOIN LATERAL (SELECT pg_catalog.pg_filenode_relation(c.tablespace, c.file) AS relation) r
@@ -134,7 +135,7 @@ FROM hjoin_gpu_cache() c
 WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database();
 
 COMMENT ON VIEW hjoin_gpu_cache IS
-'kept columns of this database; blocks_served and blocks_read count the blocks of the table that scans took from memory, and read';
+'kept columns of this database; blocks_served, blocks_read and blocks_verified count the blocks of the table that scans took from memory, read, and compared';
 
 GRANT SELECT ON hjoin_gpu_cache TO PUBLIC;
 

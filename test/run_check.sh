@@ -123,10 +123,11 @@ run_pgtap() {
 run_fuzz() {
 	local rc=0
 	local fuzz=(perl test/fuzz/hjg_fuzz.pl --seed "${HJG_FUZZ_SEED:-20240501}" --repro-dir "$WORK/log")
-	cluster_start fuzz "hjoin_gpu.arena_size = '256MB'" "hjoin_gpu.cache_size = '16MB'" "max_prepared_transactions = 5" || return 1
+	cluster_start fuzz "hjoin_gpu.arena_size = '256MB'" "hjoin_gpu.cache_size = '16MB'" "hjoin_gpu.verify = 0.1" "max_prepared_transactions = 5" || return 1
 	as_user psql -qX -c 'create extension hjoin_gpu' || rc=1
 	bounded "${fuzz[@]}" --queries "${HJG_FUZZ_QUERIES:-400}" || rc=1
 	bounded "${fuzz[@]}" --queries 100 --writers 2 --kept || rc=1
+	if grep -E 'kept columns of .* differ|a join by .* differs' "$WORK/log/fuzz.log"; then rc=1; fi
 	no_crash fuzz || rc=1
 	cluster_stop fuzz || rc=1
 	return $rc

@@ -276,8 +276,8 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 	define_cost("hjoin_gpu.transfer_cost", "Sets the planner's estimate of the cost of moving 1 MB to or from a device.", &hjg_transfer_cost);
 
 	DefineCustomRealVariable("hjoin_gpu.verify",
-							 "Sets the fraction of joins that are also run by core's hash join and compared.",
-							 "After a difference GpuHashJoin is not used until hjoin_gpu_stat_reset() is called.",
+							 "Sets the fraction of joins that are also run by core's hash join, and of kept blocks that are also read from the table, and compared.",
+							 "After a difference GpuHashJoin is not used until hjoin_gpu_stat_reset() is called, or kept columns until the server is restarted.",
 							 VARIABLE(hjg_verify_share), 0.0, 1.0, PGC_SUSET, 0, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("hjoin_gpu");

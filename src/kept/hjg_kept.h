@@ -152,6 +152,12 @@ extern void hjg_kept_unpin(HjgKeptHold *hold, HjgKeptSegment *segment);
 extern double hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos);
 /* Count blocks that were served, and read live. */
 extern void hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live);
+/* Count blocks that were compared with pages. */
+extern void hjg_kept_count_verified(HjgKeptHold *hold, uint64 verified);
+/* After a difference: let no process use what is kept, until the server starts anew. */
+extern void hjg_kept_distrust(void);
+/* May it be used? There is a store. */
+extern bool hjg_kept_trusted(void);
 
 /* A column of a table, in the segments that have it in one code. */
 typedef struct HjgKeptUse
@@ -166,7 +172,8 @@ typedef struct HjgKeptUse
 	uint64		nrows;
 	uint64		nbytes;
 	uint64		served;			/* blocks of the table, so far, */
-	uint64		live;			/* and those that scans by segments read live */
+	uint64		live;			/* and those that scans by segments read live; */
+	uint64		verified;		/* blocks that were compared with pages */
 } HjgKeptUse;
 
 /* Call the function for what is kept, table by table. */

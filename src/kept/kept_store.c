@@ -50,6 +50,7 @@ struct HjgKeptTable
 	pg_atomic_uint32 holds;
 	pg_atomic_uint64 served;	/* blocks */
 	pg_atomic_uint64 live;
+	pg_atomic_uint64 verified;
 	uint64		used;			/* time of the last use, in holds */
 	uint64		tries;
 	TimestampTz read_by[HJG_KEPT_MAX_ATTNO];	/* the statement that read each column first; 0: none */
@@ -62,6 +63,7 @@ struct HjgKeptTable
 typedef struct Store
 {
 	LWLock		lock;			/* protects all but atomics */
+	pg_atomic_uint32 distrusted;
 	uint64		time;
 	uint32		ntables;		/* entries that were ever used */
 	uint32		hand_table;
@@ -87,7 +89,10 @@ set_store(void *head, int tranche)
 {
 	store = head;
 	if (store != NULL)
+	{
 		LWLockInitialize(&store->lock, tranche);
+		pg_atomic_init_u32(&store->distrusted, 0);
+	}
 }
 
 void
@@ -232,10 +237,22 @@ hjg_kept_allocate(HjgKeptHold *hold, Size nbytes)
 
 /* ---------- holds ---------- */
 
+void
+hjg_kept_distrust(void)
+{
+	pg_atomic_write_u32(&store->distrusted, 1);
+}
+
+bool
+hjg_kept_trusted(void)
+{
+	return pg_atomic_read_u32(&store->distrusted) == 0;
+}
+
 bool
 hjg_kept_allows(Relation relation)
 {
-	return store != NULL && relation->rd_rel->relkind != RELKIND_SEQUENCE && relation->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT &&
+	return store != NULL && hjg_kept_trusted() && relation->rd_rel->relkind != RELKIND_SEQUENCE && relation->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT &&
 		!IsCatalogRelation(relation) && !IsToastRelation(relation) &&
 		relation->rd_createSubid == InvalidSubTransactionId && !HJG_HAS_NEW_FILE(relation) &&
 		!RecoveryInProgress() && !HJG_SNAPSHOTS_AGE;
@@ -298,6 +315,7 @@ init_entry(HjgKeptTable *table, Relation relation)
 	pg_atomic_init_u32(&table->holds, 0);
 	pg_atomic_init_u64(&table->served, 0);
 	pg_atomic_init_u64(&table->live, 0);
+	pg_atomic_init_u64(&table->verified, 0);
 	table->segments = InvalidDsaPointer;
 }
 
@@ -413,6 +431,12 @@ hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live)
 {
 	pg_atomic_fetch_add_u64(&hold->table->served, served);
 	pg_atomic_fetch_add_u64(&hold->table->live, live);
+}
+
+void
+hjg_kept_count_verified(HjgKeptHold *hold, uint64 verified)
+{
+	pg_atomic_fetch_add_u64(&hold->table->verified, verified);
 }
 
 /* ---------- segments ---------- */
@@ -560,7 +584,8 @@ hjg_kept_visit(void (*visit) (const HjgKeptUse *use, void *arg), void *arg)
 		LWLockAcquire(&store->lock, LW_SHARED);
 		common = (HjgKeptUse) {
 			.database = table->database, .tablespace = table->tablespace, .file = table->file,
-			.served = pg_atomic_read_u64(&table->served), .live = pg_atomic_read_u64(&table->live)
+			.served = pg_atomic_read_u64(&table->served), .live = pg_atomic_read_u64(&table->live),
+			.verified = pg_atomic_read_u64(&table->verified)
 		};
 		for (uint32 i = 0; OidIsValid(table->file) && i < table->nsegments; i++)
 			if (DsaPointerIsValid(segments_of(table)[i]))

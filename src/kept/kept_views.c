@@ -26,7 +26,7 @@ put_use(const HjgKeptUse *use, void *arg)
 		ObjectIdGetDatum(use->database), ObjectIdGetDatum(use->tablespace), ObjectIdGetDatum(use->file), Int16GetDatum(use->attno),
 		CStringGetTextDatum(code_names[use->code]), Int64GetDatum((int64) use->nsegments), Int64GetDatum((int64) use->nblocks),
 		Int64GetDatum((int64) use->nrows), Int64GetDatum((int64) use->nbytes), Int64GetDatum((int64) use->served),
-		Int64GetDatum((int64) use->live)
+		Int64GetDatum((int64) use->live), Int64GetDatum((int64) use->verified)
 	};
 	bool		nulls[lengthof(values)] = {0};
 

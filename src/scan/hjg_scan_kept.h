@@ -28,6 +28,19 @@ extern void hjg_scan_segment_maker_rest(HjgSegmentMaker *maker);
 extern HjgKeptSegment *hjg_scan_segment_make(HjgSegmentMaker *maker, HjgKeptHold *hold, uint32 number, const HjgKeptLook *look,
 											 const HjgKeptSegment *old, BufferAccessStrategy strategy);
 
+/* ---------- comparing kept blocks with pages (scan_kept_verify.c) ---------- */
+
+typedef struct HjgKeptVerifier HjgKeptVerifier;
+
+/* Make a verifier of these columns, in the current context; the wishes must last as long. */
+extern HjgKeptVerifier *hjg_scan_kept_verifier_create(Relation relation, int nwishes, const HjgKeptWish *wishes);
+/*
+ * Are the columns' values in the segment's block with this number, counted from its first one, those of the page? True also if the
+ * page has changed since. views: of the columns, by attribute.
+ */
+extern bool hjg_scan_kept_verify(HjgKeptVerifier *verifier, const HjgKeptSegment *segment, int block, const HjgKeptView *views,
+								 BufferAccessStrategy strategy);
+
 /* ---------- scans (scan_kept.c) ---------- */
 
 /* Rows that are given at a time. */

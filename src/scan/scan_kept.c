@@ -20,6 +20,7 @@
 #include "access/relscan.h"
 #include "access/xact.h"
 #include "catalog/pg_type_d.h"
+#include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/lsyscache.h"
@@ -70,6 +71,7 @@ struct HjgKeptScan
 	HjgKeptWish *wishes;
 	HjgKeptHold *hold;			/* NULL: all is read live */
 	HjgSegmentMaker *maker;
+	HjgKeptVerifier *verifier;	/* NULL: no block has been compared yet */
 	bool		fills;			/* segments are made: */
 	bool		fills_all;		/* all, or a part */
 	uint32		nvisited;		/* segments, so far, */
@@ -291,6 +293,60 @@ are_columns_whole(const HjgKeptScan *kept)
 	return true;
 }
 
+/* Compare a share of the blocks that may be served with their pages; returns the number of one that differs, or -1. */
+static int
+find_difference(HjgKeptScan *kept, BufferAccessStrategy strategy)
+{
+	uint64		nverified = 0;
+	int			different = -1;
+
+	for (int b = 0; b < kept->open.nblocks && different < 0; b++)
+		if (kept->open.valid[b] && pg_prng_double(&pg_global_prng_state) < hjg_verify_share)
+		{
+			if (kept->verifier == NULL)
+			{
+				MemoryContext caller = MemoryContextSwitchTo(GetMemoryChunkContext(kept));
+
+				kept->verifier = hjg_scan_kept_verifier_create(kept->relation, kept->nwishes, kept->wishes);
+				MemoryContextSwitchTo(caller);
+			}
+			nverified++;
+			if (!hjg_scan_kept_verify(kept->verifier, kept->open.segment, b, kept->views, strategy))
+				different = b;
+		}
+	hjg_kept_count_verified(kept->hold, nverified);
+	return different;
+}
+
+/* May the current segment, which has the columns, be trusted? Otherwise it is dropped. */
+static bool
+is_trusted(HjgKeptScan *kept, BufferAccessStrategy strategy)
+{
+	int			different;
+
+	if (kept->open.excluded && hjg_verify_share == 0)
+		return true;
+	if (!are_columns_whole(kept))
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("kept columns of table \"%s\" have changed in memory", RelationGetRelationName(kept->relation)),
+				 errdetail("They are dropped; the table is read instead.")));
+		hjg_kept_drop(kept->hold, kept->open.segment);
+		return false;
+	}
+	different = hjg_verify_share > 0 ? find_difference(kept, strategy) : -1;
+	if (different < 0)
+		return true;
+	hjg_kept_distrust();
+	ereport(WARNING,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("kept columns of table \"%s\" differ from block %u: kept columns are switched off for all sessions",
+					RelationGetRelationName(kept->relation), kept->open.first_block + different),
+			 errhint("Do not use the result of this statement. Kept columns are used again after a restart of the server.")));
+	return false;
+}
+
 /* Is the segment, of which so many blocks are valid, to be made anew? Counts the use. */
 static bool
 is_outdated(HjgKeptSegment *segment, const HjgKeptLook *look, int nvalid)
@@ -337,7 +393,7 @@ open_segment(HjgKeptScan *kept, uint32 number, BufferAccessStrategy strategy)
 	kept->open.next_block = 0;
 	kept->open.next_row = kept->open.end_row = 0;
 	memset(kept->open.valid, false, sizeof(kept->open.valid));
-	if (kept->hold == NULL)
+	if (kept->hold == NULL || !hjg_kept_trusted())
 		return;
 
 	hjg_kept_look(kept->relation, number, kept->nblocks, &look);
@@ -349,14 +405,10 @@ open_segment(HjgKeptScan *kept, uint32 number, BufferAccessStrategy strategy)
 
 		found = find_columns(kept);
 		kept->open.excluded = found == HJG_KEPT_FOUND && is_excluded(kept, false);
-		if (found == HJG_KEPT_FOUND && !kept->open.excluded && !are_columns_whole(kept))
+		if (found == HJG_KEPT_FOUND && !is_trusted(kept, strategy))
 		{
-			ereport(WARNING,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("kept columns of table \"%s\" have changed in memory", RelationGetRelationName(kept->relation)),
-					 errdetail("They are dropped; the table is read instead.")));
-			hjg_kept_drop(kept->hold, kept->open.segment);
 			found = HJG_KEPT_MISSING;
+			makes &= hjg_kept_trusted();
 		}
 		makes &= (kept->fills_all ? nvalid < look.nvisible : is_outdated(kept->open.segment, &look, nvalid)) || (found == HJG_KEPT_MISSING && has_space(kept));
 	}

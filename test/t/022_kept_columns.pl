@@ -36,8 +36,8 @@ sub is_core
 	my ($query, $name, $settings) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my ($core, $pages, $kept, $plan) = split /^next\n/m, sql(($settings // $serial) . 'SET hjoin_gpu.enabled = off', $query,
-		q{SELECT 'next'; SET hjoin_gpu.enabled = on; SET hjoin_gpu.kept_columns = off}, $query, q{SELECT 'next'; SET hjoin_gpu.kept_columns = on}, $query,
-		q{SELECT 'next'}, "$explain $query");
+		q{SELECT 'next'; SET hjoin_gpu.enabled = on; SET hjoin_gpu.kept_columns = off}, $query, q{SELECT 'next'; SET hjoin_gpu.kept_columns = on; SET hjoin_gpu.verify = 1}, $query,
+		q{SELECT 'next'; SET hjoin_gpu.verify = 0}, "$explain $query");
 
 	is($pages, $core, "$name: pages give core's rows");
 	is($kept, $core, "$name: kept columns give core's rows");
@@ -255,6 +255,7 @@ is(sql('SELECT sum(bytes) FROM hjoin_gpu_cache'), $before, 'kept columns outlive
 is_kept($use, 'and are served');
 cmp_ok($before, '<=', 64 * 1024 * 1024, 'all of it is within the cache size');
 
+is(log_count($node, qr/differ from|have changed in memory/), 0, 'all that was compared with pages and with core is equal');
 is(log_count($node, qr/server process .* was terminated|PANIC|TRAP/), 0, 'no server process died');
 $node->stop;
 done_testing();

@@ -227,4 +227,71 @@ sql(q{UPDATE t SET k = 2 WHERE id % 100 = 0});
 is_core(sum_of('t'), 'and then updated');
 is(log_count($node, qr/server process .* was terminated|PANIC|TRAP/), 0, 'no server process died');
 $node->stop;
+
+# --- comparing with pages
+$node = start_node('verify', conf => "autovacuum = off\nwal_level = replica\nshared_buffers = '1MB'\nmax_connections = 20\nhjoin_gpu.cache_size = '16MB'\n");
+if (sql('SHOW data_checksums') eq 'on')
+{
+	$node->stop;
+	PostgreSQL::Test::Utils::system_or_bail('pg_checksums', '--disable', '-D', $node->data_dir);
+	$node->start;
+}
+sql('CREATE TABLE r AS SELECT g AS k FROM generate_series(0, 6) g', 'VACUUM r');
+sql(q{CREATE TABLE t AS SELECT g AS id, g % 7 AS k, CASE WHEN g % 11 <> 0 THEN g / 8.0 END AS n, CASE WHEN g % 5 <> 0 THEN 'verify me' END AS w, md5(g::text) AS v FROM generate_series(1, 20000) g},
+	'VACUUM t', 'CHECKPOINT');
+$pages = pages_of('t');
+is(sql(q{SELECT hjoin_gpu_keep('t')}), $pages, 'a table is kept');
+my $all = 'SELECT count(*), sum(id), sum(n), count(w), sum(hashtextextended(v, 0)) FROM (SELECT t.* FROM t JOIN r USING (k) OFFSET 0) x';
+my $words = 'SELECT w, count(*) FROM t JOIN r USING (k) GROUP BY w ORDER BY w';
+
+# Run a query while a share of the blocks is compared; returns its rows, the messages, and the number of blocks that were compared.
+sub verify
+{
+	my ($query, $share, $how) = @_;
+	my $count = q{SELECT coalesce(max(blocks_verified), 0) FROM hjoin_gpu_cache WHERE relation = 't'::regclass};
+	my ($rows, $messages);
+	my $before = sql($count);
+
+	$node->psql('postgres', ($how // $ours) . " SET hjoin_gpu.verify = $share; $query", stdout => \$rows, stderr => \$messages);
+	return ($rows, $messages, sql($count) - $before);
+}
+
+my $processes = 'SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; ';
+for ([ $all, 1, $pages, $pages, 'all blocks' ], [ $all, 0.5, 1, $pages - 1, 'some blocks' ], [ $all, 0, 0, 0, 'no block' ],
+	[ 'SELECT count(*) FROM t JOIN r USING (k) WHERE t.id < 0', 1, $pages, $pages, 'blocks that are excluded' ], [ $all, 1, $pages, $pages, 'blocks by several processes', $processes ])
+{
+	my ($query, $share, $least, $most, $what, $how) = @$_;
+	my ($rows, $messages, $verified) = verify($query, $share, $how);
+
+	is($rows, sql("SET hjoin_gpu.enabled = off; $query"), "$what are compared: the rows are right");
+	is($messages, '', 'no difference');
+	ok($least <= $verified && $verified <= $most, "$verified of $pages blocks were compared");
+}
+
+# a page that changes on disk, while the server has it not in memory
+sql('DO $$ BEGIN FOR i IN 1 .. 60 LOOP EXECUTE format(\'CREATE TABLE other%s AS SELECT repeat(md5(g::text), 8) AS v FROM generate_series(1, 500) g\', i); END LOOP; END $$', 'CHECKPOINT');
+sql(map { "SELECT count(v) FROM other$_" } 1 .. 60);
+my $path = $node->data_dir . '/' . sql(q{SELECT pg_relation_filepath('t')});
+open my $heap, '+<', $path or die "$path: $!";
+binmode $heap;
+seek $heap, 5 * 8192, 0;
+read $heap, my $block, 8192;
+cmp_ok(my $at = index($block, 'verify me'), '>', 0, 'a page has words');
+seek $heap, 5 * 8192 + $at, 0;
+print $heap 'verify us';
+close $heap or die "close: $!";
+my ($one, $other) = ('verify me|16000' . "\n|4000", "verify me|15999\nverify us|1\n|4000");
+is(sql($ours . 'SET hjoin_gpu.kept_columns = off', $words), $other, 'the page is read again');
+is(sql($ours . $words), $one, 'kept columns are as before');
+my ($rows_then, $messages, $verified) = verify($words, 1, $processes);
+is($rows_then, $other, 'a comparison with pages finds the difference');
+like($messages, qr/WARNING:  kept columns of table "t" differ from block 5: kept columns are switched off for all sessions/, 'and says so');
+is(sql($ours . $words), $other, 'other sessions have the rows of the pages');
+is(kept_blocks($words), 0, 'as they use no kept columns');
+is(sql(q{SELECT hjoin_gpu_keep('t')}), 0, 'nor keep any');
+$node->restart;
+sql(q{SELECT hjoin_gpu_keep('t')});
+is_core($words, 'after a restart rows are right');
+cmp_ok(kept_blocks($words), '>=', $pages, 'and kept columns are used again');
+$node->stop;
 done_testing();

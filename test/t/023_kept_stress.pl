@@ -115,7 +115,8 @@ my %acts = (
 		my $level = one_of('REPEATABLE READ', 'REPEATABLE READ', 'REPEATABLE READ', 'SERIALIZABLE');
 		my $workers = one_of(0, 0, 2);
 		my %modes = (core => 'SET LOCAL hjoin_gpu.enabled = off', live => 'SET LOCAL hjoin_gpu.enabled = on; SET LOCAL hjoin_gpu.kept_columns = off',
-			kept => 'SET LOCAL hjoin_gpu.enabled = on; SET LOCAL hjoin_gpu.kept_columns = on');
+			kept => 'SET LOCAL hjoin_gpu.enabled = on; SET LOCAL hjoin_gpu.kept_columns = on; SET LOCAL hjoin_gpu.verify = 0',
+			verified => 'SET LOCAL hjoin_gpu.enabled = on; SET LOCAL hjoin_gpu.kept_columns = on; SET LOCAL hjoin_gpu.verify = 1');
 
 		$ask->("BEGIN ISOLATION LEVEL $level; SELECT 1; SET LOCAL max_parallel_workers_per_gather = $workers; SET LOCAL hjoin_gpu.in_backend_rows = " . one_of(0, 100000));
 		for (1 .. between(1, 4))
@@ -225,6 +226,8 @@ for my $number (0 .. $#actors)
 diag("$compared transactions compared");
 cmp_ok($compared, '>', $seconds, 'readers have compared answers');
 cmp_ok($node->safe_psql('postgres', 'SELECT sum(blocks_served) FROM hjoin_gpu_cache()'), '>', 0, 'some of them from kept columns');
+is($node->safe_psql('postgres', 'SELECT sum(blocks_verified) > 0 FROM hjoin_gpu_cache()'), 't', 'blocks were compared with pages');
+is(log_count($node, qr/differ from (?:block|core)|have changed in memory/), 0, 'and no difference was found');
 is(log_count($node, qr/server process .* was terminated|PANIC|TRAP/), 0, 'no server process died');
 $node->stop;
 done_testing();
