@@ -150,10 +150,8 @@ extern HjgKeptSegment *hjg_kept_pin(HjgKeptHold *hold, uint32 number);
 extern void hjg_kept_unpin(HjgKeptHold *hold, HjgKeptSegment *segment);
 /* Estimate the part of a table of so many blocks, of which all of these columns are kept. */
 extern double hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos);
-/* Count blocks that were served, and read live. */
-extern void hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live);
-/* Count blocks that were compared with pages. */
-extern void hjg_kept_count_verified(HjgKeptHold *hold, uint64 verified);
+/* Count blocks that were served, read live, and compared with pages. */
+extern void hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live, uint64 verified);
 /* After a difference: let no process use what is kept, until the server starts anew. */
 extern void hjg_kept_distrust(void);
 /* May it be used? There is a store. */

@@ -427,15 +427,10 @@ hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrN
 }
 
 void
-hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live)
+hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live, uint64 verified)
 {
 	pg_atomic_fetch_add_u64(&hold->table->served, served);
 	pg_atomic_fetch_add_u64(&hold->table->live, live);
-}
-
-void
-hjg_kept_count_verified(HjgKeptHold *hold, uint64 verified)
-{
 	pg_atomic_fetch_add_u64(&hold->table->verified, verified);
 }
 
@@ -577,33 +572,22 @@ hjg_kept_visit(void (*visit) (const HjgKeptUse *use, void *arg), void *arg)
 	for (uint32 t = 0; store != NULL && t < store->ntables; t++)
 	{
 		HjgKeptTable *table = &store->tables[t];
-		HjgKeptUse	common;
 
-		memset(uses, 0, (HJG_KEPT_MAX_ATTNO + 1) * NCODES * sizeof(HjgKeptUse));
 		hjg_kept_memory_attach();
 		LWLockAcquire(&store->lock, LW_SHARED);
-		common = (HjgKeptUse) {
-			.database = table->database, .tablespace = table->tablespace, .file = table->file,
-			.served = pg_atomic_read_u64(&table->served), .live = pg_atomic_read_u64(&table->live),
-			.verified = pg_atomic_read_u64(&table->verified)
-		};
+		for (int i = 0; i < (HJG_KEPT_MAX_ATTNO + 1) * NCODES; i++)
+			uses[i] = (HjgKeptUse) {
+				.database = table->database, .tablespace = table->tablespace, .file = table->file, .attno = i / NCODES, .code = i % NCODES,
+				.served = pg_atomic_read_u64(&table->served), .live = pg_atomic_read_u64(&table->live),
+				.verified = pg_atomic_read_u64(&table->verified)
+			};
 		for (uint32 i = 0; OidIsValid(table->file) && i < table->nsegments; i++)
 			if (DsaPointerIsValid(segments_of(table)[i]))
 				add_segment_use(uses, hjg_kept_address(segments_of(table)[i]));
 		LWLockRelease(&store->lock);
 		for (int i = 0; i < (HJG_KEPT_MAX_ATTNO + 1) * NCODES; i++)
 			if (uses[i].nsegments > 0)
-			{
-				HjgKeptUse	use = common;
-
-				use.attno = i / NCODES;
-				use.code = i % NCODES;
-				use.nsegments = uses[i].nsegments;
-				use.nblocks = uses[i].nblocks;
-				use.nrows = uses[i].nrows;
-				use.nbytes = uses[i].nbytes;
-				visit(&use, arg);
-			}
+				visit(&uses[i], arg);
 	}
 	pfree(uses);
 }

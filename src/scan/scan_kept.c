@@ -185,7 +185,7 @@ add_counts(HjgKeptScan *kept)
 	const HjgKeptCounts *counts = &kept->open.counts;
 
 	if (kept->hold != NULL && counts->served + counts->skipped + counts->live > 0)
-		hjg_kept_count(kept->hold, counts->served + counts->skipped, counts->live);
+		hjg_kept_count(kept->hold, counts->served + counts->skipped, counts->live, 0);
 	if (kept->counts != NULL)
 	{
 		kept->counts->served += counts->served;
@@ -314,11 +314,11 @@ find_difference(HjgKeptScan *kept, BufferAccessStrategy strategy)
 			if (!hjg_scan_kept_verify(kept->verifier, kept->open.segment, b, kept->views, strategy))
 				different = b;
 		}
-	hjg_kept_count_verified(kept->hold, nverified);
+	hjg_kept_count(kept->hold, 0, 0, nverified);
 	return different;
 }
 
-/* May the current segment, which has the columns, be trusted? Otherwise it is dropped. */
+/* May the current segment, which has the columns, be trusted? Otherwise it is dropped, or no process uses what is kept any more. */
 static bool
 is_trusted(HjgKeptScan *kept, BufferAccessStrategy strategy)
 {
