@@ -60,6 +60,7 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 	const bool	filter_first = scan->keys_fixed && scan->conditions_wait;
 	const double live = 1 - scan->kept_share;
 	double		ntests = 0;
+	const double core_tested_ns = scan->core_share * (costs->core_row_ns + scan->core_operators * costs->core_operator_ns);
 	double		kept_tested_ns;
 	double		kept_wanted_ns;
 	double		wanted_ns = scan->passing * (costs->direct_tuple_ns + columns_ns(costs, &scan->wanted));
@@ -72,9 +73,8 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 		tested_ns += scan->tests[i] * costs->test_ns[i];
 		ntests += scan->tests[i];
 	}
-	tested_ns += scan->core_share * (costs->core_row_ns + scan->core_operators * costs->core_operator_ns +
-									 CORE_STEP * columns_ns(costs, &scan->core_columns));
-	kept_tested_ns = ntests * KEPT_TEST * costs->test_ns[HJG_TEST_FIXED];
+	tested_ns += core_tested_ns + scan->core_share * CORE_STEP * columns_ns(costs, &scan->core_columns);
+	kept_tested_ns = core_tested_ns + ntests * KEPT_TEST * costs->test_ns[HJG_TEST_FIXED];
 	kept_wanted_ns = scan->passing * scan->nwanted * costs->fixed_column_ns;
 	return (HjgScanTimes) {
 		.own_ns = share * (live * scan->pages * costs->page_ns + scan->rows * (live * (wanted_ns + tested_ns) +

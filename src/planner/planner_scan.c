@@ -10,9 +10,9 @@
 #include <math.h>
 
 #include "access/htup_details.h"
-#include "access/sysattr.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/restrictinfo.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -93,13 +93,12 @@ static AttrNumber
 last_attribute(const List *quals, int first, Index relid)
 {
 	Bitmapset  *attnos = NULL;
-	int			last = -1;
+	AttrNumber	last = 0;
 
-	for (int i = first; i < list_length(quals); i++)
-		pull_varattnos(list_nth(quals, i), relid, &attnos);
-	while (bms_next_member(attnos, last) >= 0)
-		last = bms_next_member(attnos, last);
-	return Max(last + FirstLowInvalidHeapAttributeNumber, 0);
+	(void) hjg_scan_find_attributes(list_copy_tail(quals, first), relid, &attnos);
+	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
+		last = attno;
+	return last;
 }
 
 /* Compute the share of the rows that simple condition n is tested for: they pass those that are tested before, which are the cheaper ones. */
@@ -124,8 +123,9 @@ tested_share(const HjgSimpleConditions *simple, const double *shares, int n)
  * other tests for the rows that have passed before.
  */
 static void
-describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, HjgTableScan *scan, HjgSimpleConditions *simple)
+describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, HjgTableScan *scan)
 {
+	HjgSimpleConditions simple;
 	List	   *ordered = hjg_planner_order_quals(root, rel->baserestrictinfo);
 	List	   *quals = NIL;
 	double	   *shares = palloc(list_length(ordered) * sizeof(double));
@@ -143,7 +143,7 @@ describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, Hj
 		quals = lappend(quals, rinfo->clause);
 	}
 	n = 0;
-	hjg_scan_find_simple(quals, rel->relid, desc, simple);
+	hjg_scan_find_simple(quals, rel->relid, desc, &simple);
 	foreach(lc, ordered)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
@@ -152,29 +152,29 @@ describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, Hj
 
 		if (rinfo->pseudoconstant)
 			continue;
-		if (n < simple->n)
+		if (n < simple.n)
 		{
-			const double list = 1 + (simple->filters[n]->nargs == 0 ? DOUBLED_LIST * log2(Max(operators, 1)) : 0);
+			const double list = 1 + (simple.filters[n]->nargs == 0 ? DOUBLED_LIST * log2(Max(operators, 1)) : 0);
 
-			count_tests(simple->filters[n], root->simple_rte_array[rel->relid]->relid, simple->attnos, list, tests);
+			count_tests(simple.filters[n], root->simple_rte_array[rel->relid]->relid, simple.attnos, list, tests);
 			for (int i = 0; i < HJG_NTESTS; i++)
-				scan->tests[i] += tests[i] * (i == HJG_TEST_FIXED ? 1 : tested_share(simple, shares, n));
+				scan->tests[i] += tests[i] * (i == HJG_TEST_FIXED ? 1 : tested_share(&simple, shares, n));
 		}
-		else if (n == simple->n)
+		else if (n == simple.n)
 			scan->core_share = passing;
 		/* core's scan evaluates each condition for the rows that have passed before */
-		if (n < simple->n && is_fixed_only(tests))
+		if (n < simple.n && is_fixed_only(tests))
 			scan->all_tests += operators * passing;
 		else
 			scan->all_operators += operators * passing;
 		passing *= shares[n++];
 	}
-	scan->conditions_wait = simple->wait;
-	if (simple->n > 0)
-		scan->tested = describe_columns(desc, simple->ncolumns, simple->attnos, scan);
-	if (simple->n < n)
+	scan->conditions_wait = simple.wait;
+	if (simple.n > 0)
+		scan->tested = describe_columns(desc, simple.ncolumns, simple.attnos, scan);
+	if (simple.n < n)
 	{
-		const AttrNumber last = last_attribute(quals, simple->n, rel->relid);
+		const AttrNumber last = last_attribute(quals, simple.n, rel->relid);
 
 		/* all conditions are evaluated once more */
 		scan->core_operators = (scan->all_operators + scan->all_tests) / Max(scan->core_share, 1e-10);
@@ -182,19 +182,17 @@ describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, Hj
 	}
 }
 
-/* Estimate the part of the table whose rows come from kept columns. */
+/* Estimate the part of the table whose rows come from kept columns: these and those of its conditions. */
 static double
-kept_share(Relation relation, BlockNumber nblocks, int nwanted, const AttrNumber *wanted, const HjgSimpleConditions *simple)
+kept_share(const RelOptInfo *rel, Relation relation, int nwanted, const AttrNumber *wanted)
 {
-	AttrNumber *attnos = palloc((nwanted + simple->ncolumns + 1) * sizeof(AttrNumber));
-	double		share;
+	Bitmapset  *read = NULL;
 
-	memcpy(attnos, wanted, nwanted * sizeof(AttrNumber));
-	for (int i = 0; i < simple->ncolumns; i++)
-		attnos[nwanted + i] = simple->attnos[i];
-	share = hjg_scan_kept_share(relation, nblocks, nwanted + simple->ncolumns, attnos);
-	pfree(attnos);
-	return share;
+	if (!hjg_scan_find_attributes(extract_actual_clauses(rel->baserestrictinfo, false), rel->relid, &read))
+		return 0;
+	for (int i = 0; i < nwanted; i++)
+		read = bms_add_member(read, wanted[i]);
+	return hjg_scan_kept_share(relation, rel->pages, read);
 }
 
 void
@@ -203,7 +201,6 @@ hjg_planner_describe_scan(PlannerInfo *root, const RelOptInfo *rel, Relation rel
 	const TupleDesc desc = RelationGetDescr(relation);
 	const double rows = Max(rel->tuples, 1);
 	AttrNumber *attnos = palloc(Max(list_length(rel->reltarget->exprs), 1) * sizeof(AttrNumber));
-	HjgSimpleConditions simple = {0};
 	int			n = 0;
 	ListCell   *lc;
 
@@ -216,9 +213,7 @@ hjg_planner_describe_scan(PlannerInfo *root, const RelOptInfo *rel, Relation rel
 	scan->wanted = describe_columns(desc, n, attnos, scan);
 	scan->nwanted = n;
 	if (rel->baserestrictinfo != NIL)
-		describe_conditions(root, rel, desc, scan, &simple);
-	/* rows that core's expression code sees come from pages */
-	if (scan->core_share == 0)
-		scan->kept_share = kept_share(relation, rel->pages, n, attnos, &simple);
+		describe_conditions(root, rel, desc, scan);
+	scan->kept_share = kept_share(rel, relation, n, attnos);
 	pfree(attnos);
 }

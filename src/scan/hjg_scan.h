@@ -164,11 +164,16 @@ typedef struct HjgSimpleConditions
  * of hjg_scan_filter_create(), which decides again (scan_filter.c).
  */
 extern void hjg_scan_find_simple(List *quals, Index relid, TupleDesc desc, HjgSimpleConditions *simple);
+/*
+ * Add the attributes of a table that conditions read; relid: its range table index in them. Returns false if they read system columns or whole
+ * rows, too.
+ */
+extern bool hjg_scan_find_attributes(List *quals, Index relid, Bitmapset **attnos);
 /* Rank a condition by about the nanoseconds that it takes a row. A scan tests those of low rank first, unless an operand may raise an error. */
 extern int	hjg_scan_filter_rank(const HjgFilter *filter);
 
-/* Estimate the part of a table whose rows will come from kept columns (scan_kept.c). */
-extern double hjg_scan_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos);
+/* Estimate the part of a table whose rows will come from kept columns of these attributes (scan_kept.c). */
+extern double hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos);
 
 /* ---------- expressions (scan_filter.c) ---------- */
 

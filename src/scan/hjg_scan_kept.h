@@ -57,10 +57,10 @@ typedef enum HjgKeptStep
 } HjgKeptStep;
 
 /*
- * Make a scan of these columns; NULL if they cannot be kept. All processes of a parallel scan decide the same. Blocks are counted in
- * *counts, if that is not NULL. Segments that a filter excludes are skipped; filter: or NULL.
+ * Make a scan of these attributes, greater than 0; NULL if they cannot be kept. All processes of a parallel scan decide the same. Blocks are
+ * counted in *counts, if that is not NULL. Segments that a filter excludes are skipped; filter: or NULL.
  */
-extern HjgKeptScan *hjg_scan_kept_create(Relation relation, Snapshot snapshot, int ncolumns, const AttrNumber *attnos,
+extern HjgKeptScan *hjg_scan_kept_create(Relation relation, Snapshot snapshot, const Bitmapset *attnos,
 										 HjgScanFilter *filter, HjgKeptCounts *counts);
 /*
  * Begin a scan, or begin it anew. Returns true if it goes by segments, which the processes of a parallel scan do all or none. offer:

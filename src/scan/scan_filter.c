@@ -16,11 +16,13 @@
  */
 #include "postgres.h"
 
+#include "access/sysattr.h"
 #include "catalog/pg_type_d.h"
 #include "executor/executor.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
@@ -544,4 +546,22 @@ hjg_scan_filter_add_columns(const HjgScanFilter *scan, Bitmapset *attnos)
 	for (int c = 0; c < scan->columns.n; c++)
 		attnos = bms_add_member(attnos, scan->columns.attnos[c]);
 	return attnos;
+}
+
+bool
+hjg_scan_find_attributes(List *quals, Index relid, Bitmapset **attnos)
+{
+	Bitmapset  *found = NULL;
+	bool		plain = true;
+
+	pull_varattnos((Node *) quals, relid, &found);
+	for (int member = -1; (member = bms_next_member(found, member)) >= 0;)
+	{
+		const AttrNumber attno = member + FirstLowInvalidHeapAttributeNumber;
+
+		plain &= attno > 0;
+		if (attno > 0)
+			*attnos = bms_add_member(*attnos, attno);
+	}
+	return plain;
 }

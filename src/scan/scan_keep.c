@@ -23,9 +23,10 @@
 PG_FUNCTION_INFO_V1(hjoin_gpu_keep);
 
 /* Get the attributes of these names. */
-static int
-find_named_attributes(Relation relation, ArrayType *names, AttrNumber *attnos)
+static Bitmapset *
+find_named_attributes(Relation relation, ArrayType *names)
 {
+	Bitmapset  *attnos = NULL;
 	Datum	   *elements;
 	bool	   *nulls;
 	int			nelements;
@@ -37,38 +38,38 @@ find_named_attributes(Relation relation, ArrayType *names, AttrNumber *attnos)
 				 errmsg("at most %d columns of a table can be kept", HJG_KEPT_MAX_COLUMNS)));
 	for (int i = 0; i < nelements; i++)
 	{
-		attnos[i] = nulls[i] ? InvalidAttrNumber : get_attnum(RelationGetRelid(relation), NameStr(*DatumGetName(elements[i])));
-		if (attnos[i] <= 0)
+		const AttrNumber attno = nulls[i] ? InvalidAttrNumber : get_attnum(RelationGetRelid(relation), NameStr(*DatumGetName(elements[i])));
+		if (attno <= 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_COLUMN),
 					 errmsg("column \"%s\" of relation \"%s\" does not exist", nulls[i] ? "" : NameStr(*DatumGetName(elements[i])),
 							RelationGetRelationName(relation))));
+		attnos = bms_add_member(attnos, attno);
 	}
-	return nelements;
+	return attnos;
 }
 
 /* Get all attributes that can be kept. */
-static int
-all_attributes(Relation relation, AttrNumber *attnos)
+static Bitmapset *
+all_attributes(Relation relation)
 {
+	Bitmapset  *attnos = NULL;
 	TupleDesc	desc = RelationGetDescr(relation);
-	int			n = 0;
 
-	for (int a = 0; a < desc->natts && a < HJG_KEPT_MAX_ATTNO && n < HJG_KEPT_MAX_COLUMNS; a++)
+	for (int a = 0; a < desc->natts && a < HJG_KEPT_MAX_ATTNO && bms_num_members(attnos) < HJG_KEPT_MAX_COLUMNS; a++)
 		if (!TupleDescAttr(desc, a)->attisdropped)
-			attnos[n++] = a + 1;
-	return n;
+			attnos = bms_add_member(attnos, a + 1);
+	return attnos;
 }
 
 Datum
 hjoin_gpu_keep(PG_FUNCTION_ARGS)
 {
-	AttrNumber	attnos[HJG_KEPT_MAX_COLUMNS];
+	Bitmapset  *attnos;
 	Relation	relation;
 	HjgKeptScan *kept = NULL;
 	uint64		nblocks = 0;
 	AclResult	allowed;
-	int			n;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
@@ -76,9 +77,9 @@ hjoin_gpu_keep(PG_FUNCTION_ARGS)
 	allowed = pg_class_aclcheck(RelationGetRelid(relation), GetUserId(), ACL_SELECT);
 	if (allowed != ACLCHECK_OK)
 		aclcheck_error(allowed, get_relkind_objtype(relation->rd_rel->relkind), RelationGetRelationName(relation));
-	n = PG_ARGISNULL(1) ? all_attributes(relation, attnos) : find_named_attributes(relation, PG_GETARG_ARRAYTYPE_P(1), attnos);
+	attnos = PG_ARGISNULL(1) ? all_attributes(relation) : find_named_attributes(relation, PG_GETARG_ARRAYTYPE_P(1));
 	if (relation->rd_rel->relkind == RELKIND_RELATION || relation->rd_rel->relkind == RELKIND_MATVIEW)
-		kept = hjg_scan_heap_readable(relation) ? hjg_scan_kept_create(relation, GetActiveSnapshot(), n, attnos, NULL, NULL) : NULL;
+		kept = hjg_scan_heap_readable(relation) ? hjg_scan_kept_create(relation, GetActiveSnapshot(), attnos, NULL, NULL) : NULL;
 	if (kept != NULL)
 		nblocks = hjg_scan_kept_keep(kept, RelationGetNumberOfBlocks(relation));
 	table_close(relation, AccessShareLock);

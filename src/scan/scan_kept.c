@@ -92,29 +92,34 @@ struct HjgKeptScan
 
 /* May what is kept of these columns be used, and more of it be kept? */
 static bool
-may_use(Relation relation, Snapshot snapshot, int ncolumns, const AttrNumber *attnos)
+may_use(Relation relation, Snapshot snapshot, const Bitmapset *attnos)
 {
 	if (!hjg_kept_may_serve(relation, snapshot))
 		return false;
-	for (int c = 0; c < ncolumns; c++)
-		if (hjg_kept_is_new(relation, attnos[c]))
+	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
+		if (hjg_kept_is_new(relation, attno))
 			return false;
 	return true;
 }
 
+/* Is there space in the store for so many columns, up to the last attribute? */
+static bool
+can_be_kept(const Bitmapset *attnos)
+{
+	const int	n = bms_num_members(attnos);
+
+	return n > 0 && n <= HJG_KEPT_MAX_COLUMNS && bms_prev_member(attnos, -1) <= HJG_KEPT_MAX_ATTNO;
+}
+
 HjgKeptScan *
-hjg_scan_kept_create(Relation relation, Snapshot snapshot, int ncolumns, const AttrNumber *attnos, HjgScanFilter *filter,
-					 HjgKeptCounts *counts)
+hjg_scan_kept_create(Relation relation, Snapshot snapshot, const Bitmapset *attnos, HjgScanFilter *filter, HjgKeptCounts *counts)
 {
 	HjgKeptHold *hold;
 	HjgKeptScan *kept;
-	int			last = 0;
 
-	for (int c = 0; c < ncolumns; c++)
-		last = Max(last, attnos[c]);
-	if (ncolumns == 0 || ncolumns > HJG_KEPT_MAX_COLUMNS || last > HJG_KEPT_MAX_ATTNO)
+	if (!can_be_kept(attnos))
 		return NULL;
-	hold = may_use(relation, snapshot, ncolumns, attnos) ? hjg_kept_hold(relation) : NULL;
+	hold = may_use(relation, snapshot, attnos) ? hjg_kept_hold(relation) : NULL;
 	if (hold == NULL && !IsInParallelMode())
 		return NULL;
 	kept = palloc0(sizeof(HjgKeptScan));
@@ -122,30 +127,34 @@ hjg_scan_kept_create(Relation relation, Snapshot snapshot, int ncolumns, const A
 	kept->counts = counts;
 	kept->filter = filter;
 	kept->hold = hold;
-	kept->nwishes = ncolumns;
-	kept->wishes = palloc(ncolumns * sizeof(HjgKeptWish));
-	for (int c = 0; c < ncolumns; c++)
+	kept->wishes = palloc(bms_num_members(attnos) * sizeof(HjgKeptWish));
+	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
 	{
-		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(relation), attnos[c] - 1);
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(relation), attno - 1);
 
-		kept->wishes[c] = (HjgKeptWish) {
-			.attno = attnos[c], .type = att->atttypid, .attlen = att->attlen, .attbyval = att->attbyval,
+		kept->wishes[kept->nwishes++] = (HjgKeptWish) {
+			.attno = attno, .type = att->atttypid, .attlen = att->attlen, .attbyval = att->attbyval,
 			.numeric = getBaseType(att->atttypid) == NUMERICOID
 		};
 	}
-	kept->views = palloc0((last + 1) * sizeof(HjgKeptView));
-	kept->maker = hjg_scan_segment_maker_create(relation, ncolumns, kept->wishes);
+	kept->views = palloc0((bms_prev_member(attnos, -1) + 1) * sizeof(HjgKeptView));
+	kept->maker = hjg_scan_segment_maker_create(relation, kept->nwishes, kept->wishes);
 	for (int i = 0; i < HJG_KEPT_ROWS; i++)
 		kept->rows[i] = i;
 	return kept;
 }
 
 double
-hjg_scan_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos)
+hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos)
 {
-	if (!hjg_kept_columns || ncolumns == 0 || ncolumns > HJG_KEPT_MAX_COLUMNS || IsolationIsSerializable())
+	AttrNumber	array[HJG_KEPT_MAX_COLUMNS];
+	int			n = 0;
+
+	if (!hjg_kept_columns || !can_be_kept(attnos) || IsolationIsSerializable())
 		return 0;
-	return hjg_kept_share(relation, nblocks, ncolumns, attnos);
+	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
+		array[n++] = attno;
+	return hjg_kept_share(relation, nblocks, n, array);
 }
 
 /* ---------- dividing the table ---------- */

@@ -48,6 +48,7 @@ struct HjgScan
 	int			max_rows;		/* rows that fit in the vectors */
 	HjgHeapReader *reader;		/* NULL: no row was read so far */
 	HjgScanFilter *filter;		/* or NULL */
+	HjgPageColumns core_columns;	/* that core's expression code looks at in rows of kept columns */
 	List	   *tests;			/* of RowTest */
 	bool		gathers;		/* rows of several pages come together, even if these are full of them */
 	bool		at_end;
@@ -137,8 +138,38 @@ hjg_scan_forget(HjgScan *scan)
 	scan->reader = NULL;
 	if (scan->filter != NULL)
 		hjg_scan_filter_forget(scan->filter);
+	hjg_scan_page_columns_forget(&scan->core_columns);
 	foreach(lc, scan->tests)
 		hjg_scan_page_columns_forget(&((RowTest *) lfirst(lc))->columns);
+}
+
+/* Have the slot refer to row i of a page. */
+static void
+store_page_row(TupleTableSlot *slot, HeapTuple tuple, const HjgHeapPage *page, int i)
+{
+	ItemId		item = PageGetItemId(page->page, page->rows[i]);
+
+	tuple->t_data = (HeapTupleHeader) PageGetItem(page->page, item);
+	tuple->t_len = ItemIdGetLength(item);
+	ItemPointerSet(&tuple->t_self, page->block, page->rows[i]);
+	ExecStoreBufferHeapTuple(tuple, slot, page->buffer);
+}
+
+/* Put row i of the vectors into the slot; its other attributes are NULL. */
+static void
+store_kept_row(TupleTableSlot *slot, const HjgPageColumns *columns, int i)
+{
+	ExecClearTuple(slot);
+	memset(slot->tts_isnull, true, slot->tts_tupleDescriptor->natts * sizeof(bool));
+	for (int c = 0; c < columns->n; c++)
+	{
+		const int	a = columns->attnos[c] - 1;
+
+		slot->tts_isnull[a] = hjg_vector_isnull(&columns->vectors[c], i);
+		if (!slot->tts_isnull[a])
+			slot->tts_values[a] = hjg_vector_datum(&columns->vectors[c], i);
+	}
+	ExecStoreVirtualTuple(slot);
 }
 
 /* Apply the child's filter to a page's rows by core's expression code; returns the number of rows that pass. */
@@ -152,15 +183,15 @@ filter_by_core(HjgScan *scan, const HjgHeapPage *page)
 	int			n = 0;
 
 	tuple.t_tableOid = RelationGetRelid(ss->ss_currentRelation);
+	if (page->kept != NULL && page->nrows > 0)
+		hjg_scan_page_columns_read(&scan->core_columns, page);
 	for (int i = 0; i < page->nrows; i++)
 	{
-		ItemId		item = PageGetItemId(page->page, page->rows[i]);
-
 		CHECK_FOR_INTERRUPTS();
-		tuple.t_data = (HeapTupleHeader) PageGetItem(page->page, item);
-		tuple.t_len = ItemIdGetLength(item);
-		ItemPointerSet(&tuple.t_self, page->block, page->rows[i]);
-		ExecStoreBufferHeapTuple(&tuple, slot, page->buffer);
+		if (page->kept != NULL)
+			store_kept_row(slot, &scan->core_columns, i);
+		else
+			store_page_row(slot, &tuple, page, i);
 		ResetExprContext(econtext);
 		econtext->ecxt_scantuple = slot;
 		if (ExecQual(ss->ps.qual, econtext))
@@ -168,7 +199,7 @@ filter_by_core(HjgScan *scan, const HjgHeapPage *page)
 		else
 			InstrCountFiltered1(ss, 1);
 	}
-	/* the slot must not refer to a tuple on the stack */
+	/* the slot must not refer to a tuple on the stack, nor to kept values */
 	ExecClearTuple(slot);
 	return n;
 }
@@ -223,18 +254,19 @@ select_rows(HjgScan *scan, HjgHeapPage *page)
 	test_rows(scan, page, false);
 }
 
-/* Have rows come from kept columns, if all that are looked at can be. */
-static void
-begin_kept(HjgScan *scan)
+/* Has the scan conditions that are left to core's expression code? */
+static bool
+has_core_conditions(const HjgScan *scan)
 {
-	EState	   *estate = scan->seq->ss.ps.state;
-	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
-	Bitmapset  *attnos = NULL;
-	AttrNumber *array;
-	ListCell   *lc;
-	int			n = 0;
+	return scan->seq->ss.ps.qual != NULL && (scan->filter == NULL || !hjg_scan_filter_complete(scan->filter));
+}
 
-	scan->began = true;
+/* Add the attributes that the scan looks at in any row. */
+static Bitmapset *
+add_columns(const HjgScan *scan, Bitmapset *attnos)
+{
+	ListCell   *lc;
+
 	for (int c = 0; c < scan->ncolumns; c++)
 		if (scan->attnos[c] != InvalidAttrNumber)
 			attnos = bms_add_member(attnos, scan->attnos[c]);
@@ -245,14 +277,38 @@ begin_kept(HjgScan *scan)
 		for (int c = 0; c < columns->n; c++)
 			attnos = bms_add_member(attnos, columns->attnos[c]);
 	}
-	if (scan->filter != NULL)
-		attnos = hjg_scan_filter_add_columns(scan->filter, attnos);
-	array = palloc((bms_num_members(attnos) + 1) * sizeof(AttrNumber));
-	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
-		array[n++] = attno;
-	/* core's expression code needs tuples */
-	if (hjg_kept_columns && (scan->seq->ss.ps.qual == NULL || (scan->filter != NULL && hjg_scan_filter_complete(scan->filter))))
-		scan->page.kept_scan = hjg_scan_kept_create(scan->seq->ss.ss_currentRelation, estate->es_snapshot, n, array, scan->filter, scan->kept_counts);
+	return scan->filter != NULL ? hjg_scan_filter_add_columns(scan->filter, attnos) : attnos;
+}
+
+/* Have core's expression code look at rows of kept columns, too; false if its conditions need tuples. Adds the attributes that it looks at. */
+static bool
+prepare_core_columns(HjgScan *scan, Bitmapset **attnos)
+{
+	const Scan *plan = (const Scan *) scan->seq->ss.ps.plan;
+	HjgPageColumns *columns = &scan->core_columns;
+
+	if (!hjg_scan_find_attributes(plan->plan.qual, plan->scanrelid, attnos))
+		return false;
+	columns->desc = scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	columns->work_context = scan->work_context;
+	columns->attnos = palloc((bms_num_members(*attnos) + 1) * sizeof(AttrNumber));
+	for (int attno = -1; (attno = bms_next_member(*attnos, attno)) >= 0;)
+		columns->attnos[columns->n++] = attno;
+	return true;
+}
+
+/* Have rows come from kept columns, if all that are looked at can be. */
+static void
+begin_kept(HjgScan *scan)
+{
+	EState	   *estate = scan->seq->ss.ps.state;
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	Bitmapset  *attnos = NULL;
+
+	scan->began = true;
+	if (hjg_kept_columns && (!has_core_conditions(scan) || prepare_core_columns(scan, &attnos)))
+		scan->page.kept_scan = hjg_scan_kept_create(scan->seq->ss.ss_currentRelation, estate->es_snapshot, add_columns(scan, attnos),
+													scan->filter, scan->kept_counts);
 	MemoryContextSwitchTo(old);
 }
 

@@ -216,6 +216,33 @@ my @shares = map { (blocks_of($use))[0] } 1 .. 20;
 cmp_ok($shares[0], '>', 1, 'the second one keeps a part');
 is($shares[-1], 1 + sql(q{SELECT pg_relation_size('f') / 8192}), 'and soon all is kept');
 
+# --- conditions that core evaluates, on rows of kept columns
+sql(q{CREATE FUNCTION is_odd(n int) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN RETURN n % 2 = 1; END $$},
+	q{CREATE TABLE q AS SELECT g AS id, g % 7 AS k, CASE WHEN g % 11 <> 5 THEN g / 100.0 END AS n, 'word ' || g % 40 AS w, CASE WHEN g % 13 <> 5 THEN 'name ' || g END AS v,
+		date '2000-01-01' + g % 3000 AS d, CASE WHEN g % 3 = 0 THEN g END AS c FROM generate_series(1, 20000) g}, 'VACUUM ANALYZE q', q{SELECT hjoin_gpu_keep('q')});
+for my $condition ('id % 7 = 3', 'is_odd(id)', q{v ~ '9$' OR w ~ '^word 1'}, q{substring(w FROM 6 FOR 1) IN ('1', '2') AND id > 500}, q{extract(year FROM d) = 2003 AND n > 20},
+	q{n * 2 > id % 90 AND n <> 7}, q{k NOT IN (SELECT k FROM r WHERE k % 2 = 0)}, q{n > (SELECT avg(n) FROM q) AND id % 2 = 0}, 'id = ANY (ARRAY[k, id]) AND c IS NOT NULL',
+	q{EXISTS (SELECT FROM r WHERE r.k = q.id % 50) OR id < 20}, q{coalesce(v, w) < 'name 3'}, q{CASE WHEN k > 3 THEN 100 / (k - 3) ELSE 0 END > 30})
+{
+	for (['a join', 'SELECT count(*), sum(hashtextextended(x::text, 0)) FROM (SELECT q.* FROM q JOIN r USING (k) WHERE %s) x'],
+		['grouped', 'SELECT k, count(*), sum(id), sum(n) FROM q WHERE %s GROUP BY k ORDER BY k'])
+	{
+		my ($name, $query) = @$_;
+
+		is_kept(sprintf($query, $condition), "$condition, $name");
+		is_core(sprintf($query, $condition), "$condition, $name, parallel", $parallel);
+	}
+}
+is_core("SELECT count(*), sum(q.id) FROM q JOIN r USING (k) WHERE $_", "$_ takes the row itself") for 'q IS NOT NULL', q{q.ctid > '(3,0)'}, 'q.tableoid <> 0 AND q.id % 2 = 0', 'length(q::text) % 2 = 0';
+like(($node->psql('postgres', "$serial SELECT sum(id) FROM q WHERE 100 / (id - 77) > 0"))[2], qr/ERROR:  division by zero/, 'an error of core');
+is_kept('SELECT sum(id) FROM q WHERE id <> 77 AND 100 / (id - 77) >= 0', 'a row that a condition drops before raises none');
+is_core('SELECT g, s.n FROM generate_series(1, 4) g, LATERAL (SELECT count(*) + sum(q.id) AS n FROM q JOIN r USING (k) WHERE q.id % 5 = g OFFSET 0) s ORDER BY g', "rescans, $_->[0]", $_->[1])
+  for [ serial => $serial ], [ parallel => $parallel ];
+is(sql('PREPARE p (int) AS SELECT count(*) FROM q JOIN r USING (k) WHERE id % $1 = 0', "$serial SET plan_cache_mode = force_generic_plan", 'EXECUTE p (3)', 'EXECUTE p (7)'), "6666\n2857",
+	'parameters of such conditions');
+sql('UPDATE q SET n = 1 WHERE id % 4000 = 0');
+is_core('SELECT count(*), sum(q.n) FROM q JOIN r USING (k) WHERE is_odd(q.id + 1)', 'blocks that changed, and kept ones');
+
 # --- rescans and parallel processes
 sql('CREATE TABLE big AS SELECT g AS id, g % 7 AS k, g % 1000 AS v FROM generate_series(1, 300000) g', 'VACUUM ANALYZE big');
 is_core('SELECT count(*), sum(big.id), sum(v) FROM big JOIN r USING (k)', 'parallel scans that fill', $parallel) for 1 .. 6;
