@@ -12,7 +12,7 @@ use Test::More;
 use Time::HiRes qw(CLOCK_PROCESS_CPUTIME_ID clock_gettime sleep time);
 
 our @EXPORT = qw(start_node make_tables device_pid stat_value wait_until took_less wait_ready is_idle
-  start_query finish_query open_session ask backend_of log_count use_emulated_cuda built_with_cuda);
+  start_query finish_query open_session ask backend_of log_count use_emulated_cuda built_with_cuda slowdown);
 
 # The server passes its device process only the environment that drivers need (service_spawn.c), and the installed
 # program ignores faults.  So if the test has set HJG_ variables when it starts a server, hjoin_gpu.device_program is a
