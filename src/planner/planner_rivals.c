@@ -213,11 +213,14 @@ is_loop_preferred(const HjgCandidate *candidate, const HjgOffer *offer, const Hj
 {
 	const HjgPrediction *prediction = &offer->prediction;
 	const HjgJoinShape *shape = &offer->shape;
+	const bool	inner_drives = loop->driving == candidate->innerrel;
+	const HjgScanTimes *searched = inner_drives ? &shape->probe_scan : &shape->build_scan;
 	double		ours_ns = prediction->total_ns;
 
+	/* what core's scan maps, or the node's, unless it takes rows from kept columns */
 	if (loop->lookups.unmapped)
-		ours_ns += offer->costs->map_mb_ns * loop->lookups.mb / hjg_planner_participants(&offer->own->custom.path);
-	if (loop->driving == candidate->innerrel)
+		ours_ns += searched->own_ns > 0 ? searched->map_ns : offer->costs->map_mb_ns * loop->lookups.mb / hjg_planner_participants(&offer->own->custom.path);
+	if (inner_drives)
 		ours_ns += child_ns(offer->outer, &shape->probe_scan, hjg_planner_scan_unit_ns(offer->costs)) - driving_ns(prediction->saved_build_ns, &shape->build_scan);
 	else
 		ours_ns += child_ns(offer->inner, &shape->build_scan, hjg_planner_scan_unit_ns(offer->costs)) - driving_ns(prediction->saved_probe_ns, &shape->probe_scan);
