@@ -19,7 +19,7 @@ int			hjg_arena_size_mb = -1;
 int			hjg_backend_share = 50;
 int			hjg_bloom_filter = HJG_BLOOM_FILTER_AUTO;
 double		hjg_build_tuple_cost = -1;
-int			hjg_cache_size_mb = 0;
+int			hjg_cache_size_mb = -1;
 bool		hjg_confine_device = true;
 int			hjg_cpu_threads = 0;
 HjgDeviceId hjg_device_asked = {.number = HJG_NO_NUMBER};
@@ -164,8 +164,8 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 	if (preloaded)
 		DefineCustomIntVariable("hjoin_gpu.cache_size",
 								"Sets the size of the memory for columns of tables that are kept between queries.",
-								"Memory is taken as columns are kept. 0 keeps none.",
-								VARIABLE(hjg_cache_size_mb), 0, INT_MAX / 2,
+								"Memory is taken as columns are kept. -1 means a quarter of shared_buffers, at most 4 GB; 0 keeps none.",
+								VARIABLE(hjg_cache_size_mb), -1, INT_MAX / 2,
 								PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
 
 	if (preloaded)

@@ -125,7 +125,7 @@ hjg_kept_segment_bytes(int max_columns)
 /* A table in the store. */
 typedef struct HjgKeptTable HjgKeptTable;
 
-/* Make the store when the postmaster makes its shared memory; 0: there is none. */
+/* Make the store when the postmaster makes its shared memory; -1: of the default size; 0: there is none. */
 extern void hjg_kept_init(int size_mb);
 /* May columns of this table be kept? */
 extern bool hjg_kept_allows(Relation relation);

@@ -11,7 +11,7 @@
 #include "utils/dsa.h"
 
 /*
- * Make the file when the postmaster makes its shared memory; 0: there is none. set_head gets its first head_bytes, zeroed, with a
+ * Make the file when the postmaster makes its shared memory; -1: of the default size; 0: there is none. set_head gets its first head_bytes, zeroed, with a
  * tranche for locks; or NULL when the file goes.
  */
 extern void hjg_kept_memory_init(int size_mb, Size head_bytes, void (*set_head) (void *head, int tranche));

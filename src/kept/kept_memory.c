@@ -22,6 +22,9 @@
 #include "kept/hjg_kept.h"
 #include "kept/hjg_kept_memory.h"
 
+/* Size of the file, at most, where the settings name none. */
+#define MOST_DEFAULT_MB 4096
+
 typedef struct MemoryFile
 {
 	Size		nbytes;			/* of the area, behind the head */
@@ -64,6 +67,13 @@ drop_file(void)
 	file_base = NULL;
 }
 
+/* Choose the size when the settings name none. */
+static int
+default_size_mb(void)
+{
+	return (int) Min((Size) NBuffers * BLCKSZ / 4 / (1024 * 1024), MOST_DEFAULT_MB);
+}
+
 /* Map a file of this size; false with an errno. */
 static bool
 map_file(Size nbytes, const char **step)
@@ -89,6 +99,7 @@ map_file(Size nbytes, const char **step)
 static void
 make_memory(void)
 {
+	const int	size_mb = file_size_mb < 0 ? default_size_mb() : file_size_mb;
 	const char *step;
 	dsa_area   *area;
 	int			tranche;
@@ -99,14 +110,14 @@ make_memory(void)
 	if (IsUnderPostmaster || !IsPostmasterEnvironment)
 		return;
 	drop_file();
-	if (file_size_mb == 0)
+	if (size_mb == 0)
 		return;
-	if (!map_file((Size) file_size_mb * 1024 * 1024, &step))
+	if (!map_file((Size) size_mb * 1024 * 1024, &step))
 	{
 		ereport(WARNING,
 				(errcode(ERRCODE_SYSTEM_ERROR),
 				 errmsg("could not make the memory for kept columns of hjoin_gpu: %m"),
-				 errdetail("%s failed for %d MB.", step, file_size_mb),
+				 errdetail("%s failed for %d MB.", step, size_mb),
 				 errhint("The server works without it. Reduce hjoin_gpu.cache_size if it is too large for this system.")));
 		return;
 	}
