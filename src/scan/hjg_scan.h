@@ -14,6 +14,7 @@
 #include "access/htup_details.h"
 #include "access/relscan.h"
 #include "nodes/execnodes.h"
+#include "nodes/primnodes.h"
 #include "storage/bufpage.h"
 
 #include "vector/hjg_vector_pg.h"
@@ -161,7 +162,7 @@ typedef struct HjgSimpleConditions
 
 /*
  * Find the simple conditions of a table, given in the order of its scan; relid: its range table index in them. Uses the rules
- * of hjg_scan_filter_create(), which decides again (scan_filter.c).
+ * of hjg_scan_filter_create(), which decides again (scan_condition.c).
  */
 extern void hjg_scan_find_simple(List *quals, Index relid, TupleDesc desc, HjgSimpleConditions *simple);
 /*
@@ -175,8 +176,33 @@ extern int	hjg_scan_filter_rank(const HjgFilter *filter);
 /* Estimate the part of a table whose rows will come from kept columns of these attributes (scan_kept.c). */
 extern double hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos);
 
-/* ---------- expressions (scan_filter.c) ---------- */
+/* ---------- conditions (scan_condition.c) ---------- */
 
+/* The maker of the filters of an expression's simple conditions. Its owner zeroes it, sets the first block, and must not move it. */
+typedef struct HjgConditions
+{
+	PlanState  *plan;			/* evaluates operands; NULL: conditions are examined, not evaluated */
+	Index		varno;			/* of the columns; 0: any */
+
+	/*
+	 * The vector of attribute a is column_of[a - 1]; or vectors are numbered as their columns are found, and these are the
+	 * columns' attributes, with space for all. Both NULL: nobody asks.
+	 */
+	const int  *column_of;
+	AttrNumber *attnos;
+
+	int			ncolumns;		/* number of attnos */
+	List	   *operands;		/* constants and parameters, bound or not */
+	int			nfallible;		/* those whose evaluation may fail */
+	int			level;			/* nesting of AND and OR, while a filter is made */
+} HjgConditions;
+
+/* Make the filter of an expression; NULL if the expression is not simple. Its operands are not bound. */
+extern HjgFilter *hjg_scan_condition_make(HjgConditions *conditions, Expr *expr);
+/* Have the operands of all filters bound, again, when rows need them. */
+extern void hjg_scan_conditions_unbind(HjgConditions *conditions);
+/* Get the condition of a branch of CASE; with the tested value, if there is one, in its place. */
+extern Expr *hjg_scan_when_condition(const CaseExpr *expr, const CaseWhen *when);
 /* Find the expression below casts that do not change the value. */
 extern Expr *hjg_scan_strip_relabel(Node *node);
 

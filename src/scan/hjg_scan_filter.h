@@ -20,13 +20,10 @@ typedef struct HjgKeptTests HjgKeptTests;
 struct HjgScanFilter
 {
 	SeqScanState *seq;			/* NULL: conditions are examined, not evaluated */
-	Index		relid;			/* of the table, in its conditions */
 	HjgFilter  *filter;			/* AND of the simple conditions */
 	bool		complete;		/* there are no others */
-	List	   *operands;		/* of Operand, bound or not */
-	int			nfallible;		/* operands whose evaluation may fail, */
-	int			nfallible_in_or;	/* and those of them in a condition that rows may pass without evaluating them */
-	int			level;			/* nesting of AND and OR, while filters are made */
+	HjgConditions conditions;	/* what made it, with its operands */
+	int			nfallible_in_or;	/* operands whose evaluation may fail, in a condition that rows may pass without evaluating them */
 	HjgPageColumns columns;		/* that the filter reads */
 	HjgKeptTests *kept_tests;	/* of rows of kept columns; NULL: there were none */
 };
