@@ -15,6 +15,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 
+#include "node/hjg_execution.h"
 #include "node/hjg_group_share.h"
 #include "node/hjg_side.h"
 #include "scan/hjg_scan.h"
@@ -148,10 +149,12 @@ typedef struct HjgGroupGrowth
 	bool		in_cache;		/* tables are kept in the cache's size */
 } HjgGroupGrowth;
 
-/* A column that core's expression code computes. */
+/* A column that is computed from the child's. */
 typedef struct HjgComputed
 {
-	ExprState  *expr;
+	ExprState  *expr;			/* by core's expression code; or NULL, and */
+	HjgArgument *argument;		/* in vectors, */
+	Oid			field_type;		/* as a field of a date, of this type; InvalidOid: as something else */
 	HjgVector  *vector;			/* [HJG_VECTOR_ROWS] */
 } HjgComputed;
 
@@ -163,8 +166,10 @@ typedef struct HjgAggregateState
 	MemoryContext work_context; /* of vectors */
 	HjgChild	child;
 	HjgVector  *vectors;		/* columns of the child, then computed columns */
+	int		   *column_of;		/* 0, 1, ..., for arguments */
 	int			ncomputed;
-	int			nkey_exprs;		/* number of keys among them, which come first */
+	int			nkey_exprs;		/* number of keys among them, which come first, */
+	int			nby_core;		/* and of those that core computes */
 	HjgComputed *computed;
 	TupleTableSlot *row;		/* scan tuple with a row of the child, for core's expressions */
 	MemoryContext computed_context; /* values of one vector */
@@ -200,6 +205,20 @@ hjg_grouping_node(PlanState *plan)
 	return IsA(plan, CustomScanState) && ((CustomScanState *) plan)->methods == &hjg_grouping_exec_methods ?
 		(HjgAggregateState *) plan : NULL;
 }
+
+/* ---------- computed columns (node_computed.c) ---------- */
+
+/* Have core compute the expression; returns its column. */
+extern int	hjg_computed_add_by_core(HjgAggregateState *state, Expr *expr);
+/* Have a key that the planner has accepted computed in vectors; sets its column, and the operator that compares it. */
+extern void hjg_computed_add_key(HjgAggregateState *state, Expr *expr, HjgGroupKey *key);
+/* Evaluate parameters again. */
+extern void hjg_computed_reset(HjgAggregateState *state);
+/*
+ * Compute the first n computed columns, of which keys come first, for rows until the values take much memory; returns the
+ * number of rows done.
+ */
+extern int	hjg_computed_rows(HjgAggregateState *state, int n, int nrows);
 
 /* ---------- collecting groups (node_group_read.c) ---------- */
 

@@ -157,10 +157,9 @@ extern HjgArgument *hjg_argument_create(Expr *expr, const int *column_of, PlanSt
 extern void hjg_argument_reset(HjgArgument *argument);
 /*
  * Evaluate the argument for nrows rows, 0 < nrows <= HJG_VECTOR_ROWS. The result is valid until the next call; errors are
- * those of core's functions. Returns NULL if a numeric does not fit; the caller then evaluates row by row.
+ * those of core's functions. Returns NULL if vectors cannot express them; the caller then evaluates row by row.
  */
-extern const HjgNumbers *hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows,
-											  ExprContext *econtext);
+extern const HjgNumbers *hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows);
 /* Get a row's value, which is not NULL; a number becomes a numeric, in the memory of econtext's tuple. */
 extern Datum hjg_argument_datum(const HjgVector *vector, int row, ExprContext *econtext);
 /* Evaluate the argument for one row by core's code, in the memory of econtext's tuple. */

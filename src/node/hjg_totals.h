@@ -22,7 +22,8 @@ typedef struct HjgTotalsArgument
 	int			column;			/* the argument is this computed vector; or -1 */
 	bool		sum_wanted;
 	bool		wide;			/* values may need all 64 bits */
-	bool		numeric;		/* values are numerics */
+	bool		numeric;		/* values are numerics; else */
+	int16		width;			/* bytes of a value, or 0: it is only counted */
 	bool		extremes_wanted;
 	size_t		at;				/* offset of its totals in a record */
 	size_t		bytes;			/* bytes of them */

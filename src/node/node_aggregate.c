@@ -11,9 +11,11 @@
 
 #include "catalog/pg_type_d.h"
 #include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/array.h"
 #include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
 
 #include "node/hjg_totals.h"
 
@@ -95,6 +97,7 @@ hjg_aggregation_create(MemoryContext context, PlanState *parent, bool partial, L
 		HjgTotalsArgument   *argument = &aggregation->arguments[foreach_current_index(lc)];
 		const Var  *var = lfirst(lc);
 
+		argument->width = argument->sum_wanted || argument->extremes_wanted ? get_typlen(exprType(lfirst(lc))) : 0;
 		argument->column = IsA(var, Var) && var->varattno > ncolumns ? column_of[var->varattno - 1] : -1;
 		argument->expr = hjg_argument_create(lfirst(lc), column_of, parent, !argument->sum_wanted && !argument->extremes_wanted);
 	}

@@ -1,11 +1,11 @@
 /*
  * node_argument.c
- *	  Arguments of aggregates, as arithmetic on columns (vector_expr.c).
+ *	  Arguments of aggregates, and keys of groups, as arithmetic and CASE on columns (vector_expr.c).
  *
- * Core evaluates constants and parameters at the first row after a rescan, when it would evaluate them for the first time
- * itself.
+ * Core evaluates constants and parameters when the first row needs them, and again after a rescan.
  *
- * Rows whose numerics do not fit (vector_numeric.c) are left to the caller, which has core evaluate the argument row by row.
+ * Rows that vectors cannot express, like numerics that do not fit (vector_numeric.c), are left to the caller, which has core
+ * evaluate the argument row by row.
  */
 #include "postgres.h"
 
@@ -17,19 +17,17 @@
 
 #include "node/hjg_execution.h"
 
-/* A term that core evaluates: a constant, or a parameter; it is the same in all rows. */
+/* The owner of a term that core evaluates: a constant, or a parameter; it is the same in all rows. */
 typedef struct Constant
 {
-	int			term;
 	ExprState  *expr;
+	ExprContext *econtext;
 	int			width;			/* or HJG_NUMERIC_WIDTH; 0: the value is only tested for NULL */
 } Constant;
 
 struct HjgArgument
 {
-	List	   *constants;		/* of Constant */
-	bool		evaluated;		/* the terms have their values, and */
-	bool		fits;			/* all of these fit */
+	HjgConditions conditions;	/* of CASE */
 	int			nterms;
 	int			max_terms;
 	HjgVectorTerm *terms;
@@ -73,53 +71,163 @@ add_term(HjgArgument *argument, HjgVectorTerm term)
 	return argument->nterms++;
 }
 
+/* Set the value of a constant term. */
+static void
+set_constant(HjgVectorTerm *term, int width, Datum value, bool isnull)
+{
+	int64		number = 0;
+	int			scale = 0;
+
+	term->unfit = false;
+	if (!isnull && width == HJG_NUMERIC_WIDTH)
+		term->unfit = !hjg_vector_numeric_decode(PG_DETOAST_DATUM_PACKED(value), &number, &scale);
+	else if (!isnull && width != 0)
+		number = hjg_vector_datum_to_int(value, width);
+	hjg_vector_term_set_constant(term, number, scale, isnull);
+}
+
+/* Evaluate a constant, for the first row that needs it. */
+static void
+bind_constant(HjgVectorTerm *term)
+{
+	const Constant *constant = term->owner;
+	MemoryContext old_context = MemoryContextSwitchTo(constant->econtext->ecxt_per_tuple_memory);
+	bool		isnull;
+	Datum		value = ExecEvalExpr(constant->expr, constant->econtext, &isnull);
+
+	set_constant(term, constant->width, value, isnull);
+	MemoryContextSwitchTo(old_context);
+	term->bind = NULL;
+}
+
 static int
-add_constant(HjgArgument *argument, Expr *expr, PlanState *parent)
+add_constant(HjgArgument *argument, Expr *expr)
 {
 	Constant   *constant = palloc(sizeof(Constant));
 	int16		len;
 	bool		byval;
 
 	get_typlenbyval(exprType((Node *) expr), &len, &byval);
-	constant->term = add_term(argument, (HjgVectorTerm) {.kind = HJG_TERM_CONSTANT});
-	constant->expr = ExecInitExpr(expr, parent);
+	constant->expr = ExecInitExpr(expr, argument->parent);
+	constant->econtext = argument->parent->ps_ExprContext;
 	constant->width = is_numeric_expr(expr) ? HJG_NUMERIC_WIDTH : byval ? len : 0;
-	argument->constants = lappend(argument->constants, constant);
-	return constant->term;
+	return add_term(argument, (HjgVectorTerm) {.kind = HJG_TERM_CONSTANT, .owner = constant});
+}
+
+static int	add_expr(HjgArgument *argument, Expr *expr);
+
+/* Add a branch whose result is this expression. */
+static void
+add_branch(HjgArgument *argument, HjgVectorTerm *term, HjgFilter *condition, Expr *result)
+{
+	const bool	is_null = IsA(result, Const) && ((Const *) result)->constisnull;
+
+	term->branches[term->nbranches++] = (HjgBranch) {condition, is_null ? -1 : add_expr(argument, result)};
+}
+
+static HjgVectorTerm
+make_branches(const Expr *expr, HjgVectorTermKind kind, int nbranches)
+{
+	return (HjgVectorTerm) {
+		.kind = kind, .width = is_numeric_expr(expr) ? HJG_NUMERIC_WIDTH : 8, .branches = palloc(nbranches * sizeof(HjgBranch))
+	};
+}
+
+static int
+add_case(HjgArgument *argument, CaseExpr *expr)
+{
+	HjgVectorTerm term = make_branches((Expr *) expr, HJG_TERM_CASE, list_length(expr->args) + 1);
+	ListCell   *lc;
+
+	foreach(lc, expr->args)
+	{
+		const CaseWhen *when = lfirst_node(CaseWhen, lc);
+		HjgFilter  *condition = hjg_scan_condition_make(&argument->conditions, hjg_scan_when_condition(expr, when));
+
+		if (condition == NULL)
+			elog(ERROR, "%s cannot evaluate a condition of CASE", HJG_NODE_NAME);
+		add_branch(argument, &term, condition, when->result);
+	}
+	if (expr->defresult != NULL)
+		add_branch(argument, &term, NULL, expr->defresult);
+	return add_term(argument, term);
+}
+
+static int
+add_coalesce(HjgArgument *argument, CoalesceExpr *expr)
+{
+	HjgVectorTerm term = make_branches((Expr *) expr, HJG_TERM_COALESCE, list_length(expr->args));
+	ListCell   *lc;
+
+	foreach(lc, expr->args)
+		add_branch(argument, &term, NULL, lfirst(lc));
+	return add_term(argument, term);
+}
+
+static int
+add_function(HjgArgument *argument, Oid funcid, List *args)
+{
+	const HjgArithmetic *function = hjg_arithmetic(funcid);
+	int			left;
+	int			right;
+
+	if (function == NULL)
+		elog(ERROR, "%s cannot evaluate an aggregate's argument", HJG_NODE_NAME);
+	left = add_expr(argument, linitial(args));
+	if (function->kind == HJG_ARITHMETIC_WIDEN)
+		return left;
+	right = list_length(args) > 1 ? add_expr(argument, lsecond(args)) : left;
+	return add_term(argument, (HjgVectorTerm) {
+		.kind = HJG_TERM_ARITHMETIC, .function = function->kind, .width = function->width, .left = left, .right = right
+	});
 }
 
 /* Add an expression's arguments, then the expression; returns its term. */
 static int
-add_expr(HjgArgument *argument, Expr *expr, const int *column_of, PlanState *parent)
+add_expr(HjgArgument *argument, Expr *expr)
 {
-	const HjgArithmetic *function;
-	List	   *args = NIL;
-	int			left;
-	int			right;
+	HjgVectorTerm field = {.kind = HJG_TERM_DATE_FIELD};
+	Expr	   *date;
 
 	check_stack_depth();
 	expr = hjg_scan_strip_relabel((Node *) expr);
-	if (IsA(expr, OpExpr))
-		args = ((OpExpr *) expr)->args;
-	else if (IsA(expr, FuncExpr))
-		args = ((FuncExpr *) expr)->args;
-	if (args == NIL)
-		return IsA(expr, Var) ?
-			add_term(argument, (HjgVectorTerm) {
+	if (hjg_date_field(expr, &field.field, &date))
+	{
+		field.left = add_expr(argument, date);
+		return add_term(argument, field);
+	}
+	switch (nodeTag(expr))
+	{
+		case T_Var:
+			return add_term(argument, (HjgVectorTerm) {
 				.kind = is_numeric_expr(expr) ? HJG_TERM_NUMERIC_COLUMN : HJG_TERM_COLUMN,
-				.column = column_of[((Var *) expr)->varattno - 1]
-			}) :
-			add_constant(argument, expr, parent);
-	function = hjg_arithmetic(IsA(expr, OpExpr) ? ((OpExpr *) expr)->opfuncid : ((FuncExpr *) expr)->funcid);
-	if (function == NULL)
-		elog(ERROR, "%s cannot evaluate an aggregate's argument", HJG_NODE_NAME);
-	left = add_expr(argument, linitial(args), column_of, parent);
-	if (function->kind == HJG_ARITHMETIC_WIDEN)
-		return left;
-	right = list_length(args) > 1 ? add_expr(argument, lsecond(args), column_of, parent) : left;
-	return add_term(argument, (HjgVectorTerm) {
-		.kind = HJG_TERM_ARITHMETIC, .function = function->kind, .width = function->width, .left = left, .right = right
-	});
+				.column = argument->column_of[((Var *) expr)->varattno - 1]
+			});
+		case T_OpExpr:
+			return add_function(argument, ((OpExpr *) expr)->opfuncid, ((OpExpr *) expr)->args);
+		case T_FuncExpr:
+			return add_function(argument, ((FuncExpr *) expr)->funcid, ((FuncExpr *) expr)->args);
+		case T_CaseExpr:
+			return add_case(argument, (CaseExpr *) expr);
+		case T_CoalesceExpr:
+			return add_coalesce(argument, (CoalesceExpr *) expr);
+		default:
+			return add_constant(argument, expr);
+	}
+}
+
+/* Have a term and the branches that it is made of tell only which rows are NULL. */
+static void
+ignore_values(HjgArgument *argument, int t)
+{
+	HjgVectorTerm *term = &argument->terms[t];
+
+	if (term->kind == HJG_TERM_NUMERIC_COLUMN)
+		term->kind = HJG_TERM_COLUMN;
+	term->width = term->nbranches > 0 ? 8 : term->width;
+	for (int b = 0; b < term->nbranches; b++)
+		if (term->branches[b].result >= 0)
+			ignore_values(argument, term->branches[b].result);
 }
 
 HjgArgument *
@@ -127,22 +235,29 @@ hjg_argument_create(Expr *expr, const int *column_of, PlanState *parent, bool co
 {
 	HjgArgument *argument = palloc0(sizeof(HjgArgument));
 
+	argument->conditions.plan = parent;
+	argument->conditions.varno = INDEX_VAR;
+	argument->conditions.column_of = column_of;
 	argument->max_terms = 4;
 	argument->terms = palloc(argument->max_terms * sizeof(HjgVectorTerm));
-	(void) add_expr(argument, expr, column_of, parent);
-	if (counted && argument->nterms == 1 && argument->terms[0].kind == HJG_TERM_NUMERIC_COLUMN)
-		argument->terms[0].kind = HJG_TERM_COLUMN;
 	argument->source = expr;
 	argument->parent = parent;
 	argument->column_of = column_of;
 	hjg_node_columns((Node *) expr, &argument->attnos);
+	(void) add_expr(argument, expr);
+	if (counted)
+		ignore_values(argument, argument->nterms - 1);
+	hjg_argument_reset(argument);
 	return argument;
 }
 
 void
 hjg_argument_reset(HjgArgument *argument)
 {
-	argument->evaluated = false;
+	hjg_scan_conditions_unbind(&argument->conditions);
+	for (int t = 0; t < argument->nterms; t++)
+		if (argument->terms[t].kind == HJG_TERM_CONSTANT)
+			argument->terms[t].bind = bind_constant;
 }
 
 static void
@@ -152,46 +267,13 @@ make_argument_space(HjgArgument *argument)
 
 	for (int t = 0; t < argument->nterms; t++)
 	{
-		argument->terms[t].space = MemoryContextAlloc(context, HJG_VECTOR_ROWS * sizeof(int64));
-		argument->terms[t].null_space = MemoryContextAlloc(context, HJG_VECTOR_ROWS * sizeof(bool));
+		HjgVectorTerm *term = &argument->terms[t];
+
+		term->space = MemoryContextAlloc(context, HJG_VECTOR_ROWS * sizeof(int64));
+		term->null_space = MemoryContextAlloc(context, HJG_VECTOR_ROWS * sizeof(bool));
+		if (term->nbranches > 0)
+			term->scale_space = MemoryContextAlloc(context, HJG_VECTOR_ROWS * sizeof(uint8));
 	}
-}
-
-/* Set the value of a constant term; false if it is a numeric that does not fit. */
-static bool
-set_constant(const Constant *constant, HjgVectorTerm *term, Datum value, bool isnull)
-{
-	int64		number = 0;
-	int			scale = 0;
-
-	if (!isnull && constant->width == HJG_NUMERIC_WIDTH)
-	{
-		if (!hjg_vector_numeric_decode(PG_DETOAST_DATUM_PACKED(value), &number, &scale))
-			return false;
-	}
-	else if (!isnull && constant->width != 0)
-		number = hjg_vector_datum_to_int(value, constant->width);
-	hjg_vector_term_set_constant(term, number, scale, isnull);
-	return true;
-}
-
-static void
-evaluate_constants(HjgArgument *argument, ExprContext *econtext)
-{
-	MemoryContext old_context = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-	ListCell   *lc;
-
-	argument->fits = true;
-	foreach(lc, argument->constants)
-	{
-		const Constant *constant = lfirst(lc);
-		bool		isnull;
-		Datum		value = ExecEvalExpr(constant->expr, econtext, &isnull);
-
-		argument->fits &= set_constant(constant, &argument->terms[constant->term], value, isnull);
-	}
-	MemoryContextSwitchTo(old_context);
-	argument->evaluated = true;
 }
 
 static void
@@ -203,18 +285,14 @@ out_of_range(int width)
 }
 
 const HjgNumbers *
-hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows, ExprContext *econtext)
+hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows)
 {
 	int			failed;
 
 	if (unlikely(argument->terms[0].space == NULL))
 		make_argument_space(argument);
-	if (!argument->evaluated)
-		evaluate_constants(argument, econtext);
-	if (!argument->fits)
-		return NULL;
 	failed = hjg_vector_terms_eval(argument->terms, argument->nterms, vectors, nrows);
-	if (failed == HJG_NUMERIC_WIDTH)
+	if (failed == HJG_LEFT_TO_CORE)
 		return NULL;
 	if (failed != 0)
 		out_of_range(failed);

@@ -434,6 +434,7 @@ hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es
 			ExplainPropertyBool("Direct Scan", state->child.scan != NULL, es);
 		if (state->child.below != NULL || es->format != EXPLAIN_FORMAT_TEXT)
 			ExplainPropertyBool("Direct Join", state->child.below != NULL, es);
+		show_count("Expressions by Core", NULL, state->nby_core, es);
 	}
 	if (!es->analyze || node->ss.ps.instrument == NULL)
 		return;

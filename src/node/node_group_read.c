@@ -9,7 +9,6 @@
 #include "executor/executor.h"
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
-#include "utils/datum.h"
 #include "utils/memutils.h"
 
 #include "node/hjg_aggregate.h"
@@ -28,72 +27,7 @@
 /* A process's rows of a group that make a table of all groups worthwhile. */
 #define LEAST_ROWS_OF_GROUP 2
 
-/* Computed values of a vector are copied until they take this much memory. */
-#define MOST_COMPUTED_BYTES (256 * 1024)
-
 /* ---------- rows ---------- */
-
-/* Put a row of the child into the slot for core's expressions. */
-static void
-load_row(HjgAggregateState *state, int i)
-{
-	TupleTableSlot *slot = state->row;
-
-	ExecClearTuple(slot);
-	memset(slot->tts_isnull, true, slot->tts_tupleDescriptor->natts * sizeof(bool));
-	for (int c = 0; c < state->child.ncolumns; c++)
-	{
-		const HjgVector *vector = &state->vectors[c];
-
-		if (vector->values == NULL || hjg_vector_isnull(vector, i))
-			continue;
-		slot->tts_isnull[c] = false;
-		slot->tts_values[c] = hjg_vector_datum(vector, i);
-	}
-	ExecStoreVirtualTuple(slot);
-}
-
-/* Compute an expression of the row in the slot. The value lasts as long as the vector, other memory as long as the row. */
-static void
-compute_value(HjgAggregateState *state, const HjgComputed *computed, int i)
-{
-	HjgVector  *vector = computed->vector;
-	bool		isnull;
-	Datum		value = ExecEvalExprSwitchContext(computed->expr, state->css.ss.ps.ps_ExprContext, &isnull);
-
-	if (!isnull && !vector->column.attbyval)
-	{
-		MemoryContext old = MemoryContextSwitchTo(state->computed_context);
-
-		value = datumCopy(value, false, vector->column.attlen);
-		MemoryContextSwitchTo(old);
-	}
-	hjg_vector_put(vector, i, value, isnull);
-}
-
-/*
- * Compute the first n computed columns, of which keys come first, for rows until the values take much memory; returns the
- * number of rows done.
- */
-static int
-compute_columns(HjgAggregateState *state, int n, int nrows)
-{
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	int			i;
-
-	if (n == 0)
-		return nrows;
-	MemoryContextReset(state->computed_context);
-	for (i = 0; i < nrows && (i == 0 || MemoryContextMemAllocated(state->computed_context, false) < MOST_COMPUTED_BYTES); i++)
-	{
-		ResetExprContext(econtext);
-		load_row(state, i);
-		econtext->ecxt_scantuple = state->row;
-		for (int e = 0; e < n; e++)
-			compute_value(state, &state->computed[e], i);
-	}
-	return i;
-}
 
 /* Add the next rows to their groups; false at the end. */
 static bool
@@ -106,7 +40,7 @@ aggregate_rows(HjgAggregateState *state)
 	if (nrows == 0)
 		return false;
 	memcpy(state->vectors, state->child.slice, state->child.ncolumns * sizeof(HjgVector));
-	n = compute_columns(state, state->ncomputed, nrows);
+	n = hjg_computed_rows(state, state->ncomputed, nrows);
 	if (state->groups != NULL)
 		n = hjg_groups_find(state->groups, state->vectors, n, numbers);
 	hjg_child_return(&state->child, nrows, n);
@@ -187,7 +121,7 @@ merge_groups(HjgAggregateState *state)
 	nrows = hjg_group_spill_read(state->spill, state->vectors, &totals);
 	if (nrows == 0)
 		return false;
-	n = compute_columns(state, state->nkey_exprs, nrows);
+	n = hjg_computed_rows(state, state->nkey_exprs, nrows);
 	n = hjg_groups_find(state->groups, state->vectors, n, numbers);
 	for (int i = 0; i < n; i++)
 		hjg_aggregation_merge(state->aggregation, numbers[i], hjg_groups_count(state->groups), totals[i]);

@@ -2,8 +2,8 @@
  * node_grouping.c
  *	  The node GpuAggregate: groups rows and computes their aggregates.
  *
- * Rows come as vectors (node_child.c). Core's expression code computes keys that are not plain columns, and arguments that
- * are not arithmetic known here, row by row into vectors of their own. Each row gets the number of its group (node_groups.c)
+ * Rows come as vectors (node_child.c). Keys that are not plain columns, and arguments that core's expression code must
+ * compute, come into vectors of their own (node_computed.c). Each row gets the number of its group (node_groups.c)
  * and is added to the group's totals (node_aggregate.c).
  *
  * A process that groups alone finishes its groups, and HAVING is the node's filter. When the table has grown to hash_mem,
@@ -24,7 +24,6 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -85,22 +84,6 @@ check_grouping_plan(const CustomScan *cscan)
 		elog(ERROR, "%s plan node has an unknown form", HJG_AGGREGATE_NAME);
 }
 
-/* Let core compute the expression; returns its column. */
-static int
-add_computed(HjgAggregateState *state, Expr *expr)
-{
-	const int	column = state->child.ncolumns + state->ncomputed;
-	HjgVector  *vector = &state->vectors[column];
-	HjgComputed *computed = &state->computed[state->ncomputed++];
-
-	get_typlenbyval(exprType((Node *) expr), &vector->column.attlen, &vector->column.attbyval);
-	vector->values = palloc(HJG_VECTOR_ROWS * sizeof(Datum));
-	vector->isnull = palloc(HJG_VECTOR_ROWS * sizeof(bool));
-	computed->expr = ExecInitExpr(expr, &state->css.ss.ps);
-	computed->vector = vector;
-	return column;
-}
-
 /* Find the columns that groups keep: those that the projection and the filter read. */
 static void
 init_kept_columns(HjgAggregateState *state, const CustomScan *cscan)
@@ -126,6 +109,7 @@ init_groups(HjgAggregateState *state, const CustomScan *cscan)
 {
 	const List *exprs = list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS);
 	const List *operators = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_OPERATORS);
+	const List *by_core = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_KEYS_BY_CORE);
 	const int	ncolumns = state->child.ncolumns;
 	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	HjgColumn  *columns;
@@ -140,9 +124,14 @@ init_groups(HjgAggregateState *state, const CustomScan *cscan)
 		Expr	   *expr = hjg_scan_strip_relabel(lfirst(lc));
 		HjgGroupKey *key = &keys[foreach_current_index(lc)];
 
-		key->column = IsA(expr, Var) ? ((Var *) expr)->varattno - 1 : add_computed(state, lfirst(lc));
 		key->operator = list_nth_oid(operators, foreach_current_index(lc));
 		key->collation = exprCollation(lfirst(lc));
+		if (IsA(expr, Var))
+			key->column = ((Var *) expr)->varattno - 1;
+		else if (list_nth_int(by_core, foreach_current_index(lc)))
+			key->column = hjg_computed_add_by_core(state, lfirst(lc));
+		else
+			hjg_computed_add_key(state, lfirst(lc), key);
 	}
 	columns = palloc((ncolumns + state->ncomputed) * sizeof(HjgColumn));
 	for (int c = 0; c < ncolumns + state->ncomputed; c++)
@@ -170,7 +159,7 @@ replace_arguments(HjgAggregateState *state, const CustomScan *cscan)
 		Expr	   *expr = lfirst(lc);
 
 		if (list_nth_int(by_core, foreach_current_index(lc)))
-			lfirst(lc) = makeVar(INDEX_VAR, add_computed(state, expr) + 1, exprType((Node *) expr), exprTypmod((Node *) expr),
+			lfirst(lc) = makeVar(INDEX_VAR, hjg_computed_add_by_core(state, expr) + 1, exprType((Node *) expr), exprTypmod((Node *) expr),
 								 exprCollation((Node *) expr), 0);
 	}
 	return arguments;
@@ -182,19 +171,16 @@ init_aggregates(HjgAggregateState *state, const CustomScan *cscan)
 	List	   *functions = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_FUNCTIONS);
 	List	   *arguments = replace_arguments(state, cscan);
 	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	int		   *column_of = palloc((state->child.ncolumns + state->ncomputed + 1) * sizeof(int));
 	int16	   *widths = palloc((list_length(functions) + 1) * sizeof(int16));
 
 	state->naggregates = list_length(functions);
 	if (desc->natts != state->child.ncolumns + state->naggregates)
 		elog(ERROR, "%s plan node has an unknown form", HJG_AGGREGATE_NAME);
-	for (int c = 0; c < state->child.ncolumns + state->ncomputed; c++)
-		column_of[c] = c;
 	for (int a = 0; a < state->naggregates; a++)
 		widths[a] = TupleDescAttr(desc, state->child.ncolumns + a)->attlen;
 	state->aggregation = hjg_aggregation_create(state->css.ss.ps.state->es_query_cxt, &state->css.ss.ps, state->partial, functions,
 												list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_NUMBERS), arguments,
-												state->child.ncolumns, column_of, widths);
+												state->child.ncolumns, state->column_of, widths);
 }
 
 /* Find the child's columns that nobody but the arguments reads. */
@@ -243,13 +229,16 @@ begin_grouping(CustomScanState *node, EState *estate, int eflags)
 		list_length(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_ARGUMENTS));
 	state->vectors = palloc0((ncolumns + most_computed + 1) * sizeof(HjgVector));
 	state->computed = palloc((most_computed + 1) * sizeof(HjgComputed));
+	state->column_of = palloc((ncolumns + most_computed + 1) * sizeof(int));
+	for (int c = 0; c < ncolumns + most_computed; c++)
+		state->column_of[c] = c;
 	init_groups(state, cscan);
 	init_aggregates(state, cscan);
-	if (state->ncomputed > 0)
+	if (state->nby_core > 0)
 		state->row = ExecInitExtraTupleSlot(estate, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor, &TTSOpsVirtual);
 	if (state->child.scan != NULL)
 		hjg_scan_count_kept(state->child.scan, &state->report.kept_blocks);
-	if (state->child.scan != NULL && state->ncomputed == 0)
+	if (state->child.scan != NULL && state->nby_core == 0)
 		hjg_scan_take_numbers(state->child.scan, find_arguments_only(cscan));
 }
 
@@ -325,6 +314,7 @@ rescan_grouping(CustomScanState *node)
 		UpdateChangedParamSet(state->child.plan, node->ss.ps.chgParam);
 	hjg_grouping_forget(state);
 	hjg_aggregation_reset(state->aggregation);
+	hjg_computed_reset(state);
 	hjg_grouping_free_spill(state);
 	state->at_end = state->child_done = false;
 	state->growth = (HjgGroupGrowth) {0};

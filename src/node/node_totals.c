@@ -105,6 +105,35 @@ add_numeric_extremes(const HjgAggregation *aggregation, HjgTotals *totals, int64
 	hjg_numeric_extreme_add(&totals->numeric_greatest, true, aggregation->caller, greatest, scale);
 }
 
+/* Add numerics one by one; groups NULL: all to group 0. */
+static void
+add_numerics(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, const HjgNumbers *numbers, int nrows, const uint32 *groups)
+{
+	for (int i = 0; i < nrows; i++)
+	{
+		HjgTotals  *totals = hjg_totals_at(aggregation, argument, groups != NULL ? groups[i] : 0);
+		HjgNumericSum *sum = &totals->numeric_sum;
+		const int	scale = numbers->scales != NULL ? numbers->scales[i] : numbers->scale;
+		int128		more;
+
+		if (numbers->isnull != NULL && numbers->isnull[i])
+			continue;
+		if (argument->extremes_wanted)
+			add_numeric_extremes(aggregation, totals, numbers->values[i], numbers->values[i], scale);
+		if (!argument->sum_wanted)
+			continue;
+		/* nearly all values have one scale, or are zeros of a smaller one */
+		if (likely((sum->scale == scale || (sum->scale > scale && numbers->values[i] == 0)) &&
+				   !__builtin_add_overflow(sum->sum, (int128) numbers->values[i], &more)))
+		{
+			sum->sum = more;
+			sum->count++;
+		}
+		else
+			hjg_numeric_sum_add(sum, aggregation->caller, numbers->values[i], scale, 1);
+	}
+}
+
 /* Add numerics; at least one is not NULL. */
 static void
 add_numerics_to_one(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, HjgTotals *totals, const HjgNumbers *numbers, int nrows, int nnulls)
@@ -112,6 +141,11 @@ add_numerics_to_one(const HjgAggregation *aggregation, const HjgTotalsArgument *
 	int64		least = PG_INT64_MAX;
 	int64		greatest = PG_INT64_MIN;
 
+	if (numbers->scales != NULL)
+	{
+		add_numerics(aggregation, argument, numbers, nrows, NULL);
+		return;
+	}
 	if (argument->sum_wanted)
 		hjg_numeric_sum_add(&totals->numeric_sum, aggregation->caller, add_up_wide(numbers->values, nrows), numbers->scale, nrows - nnulls);
 	if (!argument->extremes_wanted)
@@ -142,32 +176,6 @@ add_to_one(const HjgAggregation *aggregation, const HjgTotalsArgument *argument,
 }
 
 /* ---------- rows of any group ---------- */
-
-static void
-add_numerics(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, const HjgNumbers *numbers, int nrows, const uint32 *groups)
-{
-	for (int i = 0; i < nrows; i++)
-	{
-		HjgTotals	   *totals = hjg_totals_at(aggregation, argument, groups[i]);
-		HjgNumericSum *sum = &totals->numeric_sum;
-		int128		more;
-
-		if (numbers->isnull != NULL && numbers->isnull[i])
-			continue;
-		if (argument->extremes_wanted)
-			add_numeric_extremes(aggregation, totals, numbers->values[i], numbers->values[i], numbers->scale);
-		if (!argument->sum_wanted)
-			continue;
-		/* nearly all values have one scale */
-		if (likely(sum->scale == numbers->scale && !__builtin_add_overflow(sum->sum, (int128) numbers->values[i], &more)))
-		{
-			sum->sum = more;
-			sum->count++;
-		}
-		else
-			hjg_numeric_sum_add(sum, aggregation->caller, numbers->values[i], numbers->scale, 1);
-	}
-}
 
 static void
 add_to_groups(HjgAggregation *aggregation, const HjgTotalsArgument *argument, const HjgNumbers *numbers, int nrows,
@@ -201,7 +209,30 @@ add_to_groups(HjgAggregation *aggregation, const HjgTotalsArgument *argument, co
 	}
 }
 
-/* Add rows with numerics that do not fit; core evaluates the argument. */
+static void
+add_datum(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, HjgTotals *totals, Datum value, bool isnull)
+{
+	const int64 number = isnull || argument->numeric || argument->width == 0 ? 0 : hjg_vector_datum_to_int(value, argument->width);
+	const HjgNumbers numbers = {.values = &number,.isnull = &isnull};
+	MemoryContext old;
+
+	if (!argument->numeric || isnull)
+	{
+		add_to_one(aggregation, argument, totals, &numbers, 1);
+		return;
+	}
+	old = MemoryContextSwitchTo(aggregation->row_context->ecxt_per_tuple_memory);
+	if (argument->sum_wanted)
+		hjg_numeric_sum_add_datum(&totals->numeric_sum, aggregation->caller, value);
+	if (argument->extremes_wanted)
+	{
+		hjg_numeric_extreme_add_datum(&totals->numeric_least, false, aggregation->caller, value);
+		hjg_numeric_extreme_add_datum(&totals->numeric_greatest, true, aggregation->caller, value);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* Add rows that vectors cannot express; core evaluates the argument. */
 static void
 add_by_core(HjgAggregation *aggregation, const HjgTotalsArgument *argument, const HjgVector *vectors, int nrows, const uint32 *groups)
 {
@@ -209,7 +240,6 @@ add_by_core(HjgAggregation *aggregation, const HjgTotalsArgument *argument, cons
 
 	for (int i = 0; i < nrows; i++)
 	{
-		HjgTotals	   *totals = hjg_totals_at(aggregation, argument, groups != NULL ? groups[i] : 0);
 		bool		isnull;
 		Datum		value;
 
@@ -222,20 +252,7 @@ add_by_core(HjgAggregation *aggregation, const HjgTotalsArgument *argument, cons
 		}
 		else
 			value = hjg_argument_eval_row(argument->expr, vectors, i, econtext, &isnull);
-		totals->nnulls += isnull;
-		if (!isnull && argument->numeric)
-		{
-			MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-
-			if (argument->sum_wanted)
-				hjg_numeric_sum_add_datum(&totals->numeric_sum, aggregation->caller, value);
-			if (argument->extremes_wanted)
-			{
-				hjg_numeric_extreme_add_datum(&totals->numeric_least, false, aggregation->caller, value);
-				hjg_numeric_extreme_add_datum(&totals->numeric_greatest, true, aggregation->caller, value);
-			}
-			MemoryContextSwitchTo(old);
-		}
+		add_datum(aggregation, argument, hjg_totals_at(aggregation, argument, groups != NULL ? groups[i] : 0), value, isnull);
 	}
 }
 
@@ -265,7 +282,7 @@ hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int n
 		for (int done = 0; done < nrows; done += HJG_VECTOR_ROWS)
 		{
 			const int	n = Min(nrows - done, HJG_VECTOR_ROWS);
-			const HjgNumbers *numbers = hjg_argument_eval(argument->expr, vectors, n, aggregation->econtext);
+			const HjgNumbers *numbers = hjg_argument_eval(argument->expr, vectors, n);
 
 			if (numbers == NULL)
 				add_by_core(aggregation, argument, vectors, n, groups);

@@ -106,6 +106,7 @@ typedef enum HjgAggregatePrivate
 {
 	HJG_AGGREGATE_PRIVATE_SCALARS,	/* integers, HjgAggregateScalars; first, because it is never NIL: Citus and others read its tag */
 	HJG_AGGREGATE_PRIVATE_OPERATORS,	/* OIDs: equality operator of key i */
+	HJG_AGGREGATE_PRIVATE_KEYS_BY_CORE, /* integers: 1: core's expression code computes key i, unless it is a column */
 	HJG_AGGREGATE_PRIVATE_FUNCTIONS,	/* OIDs: function of aggregate i */
 	HJG_AGGREGATE_PRIVATE_NUMBERS,	/* integers: place of aggregate i's argument, or -1: it counts rows */
 	HJG_AGGREGATE_PRIVATE_BY_CORE,	/* integers: 1: core's expression code computes argument i */
@@ -156,6 +157,11 @@ extern bool hjg_aggregate_kind(Oid function, HjgAggregateKind *kind);
 extern Oid	hjg_aggregate_of_results(Oid function);
 /* Find the arithmetic of a function; NULL: unknown. */
 extern const HjgArithmetic *hjg_arithmetic(Oid function);
+/*
+ * Is the expression a field of a date: extract(), also cast to an integer, or date_part()? Sets the field and the date. The type
+ * may be numeric, float8 or an integer type; of a finite date all are the same whole number.
+ */
+extern bool hjg_date_field(Expr *expr, HjgDateField *field, Expr **date);
 
 extern const CustomScanMethods hjg_scan_methods;	/* defined by the node */
 

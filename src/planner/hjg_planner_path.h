@@ -88,6 +88,7 @@ typedef struct HjgAggregateWork
 	int			nkeys;
 	List	   *columns;		/* Vars that are read, each once */
 	int			nsteps;			/* steps of evaluation, many rows at a time */
+	double		tests[HJG_NTESTS];	/* and tests, in the conditions of CASE */
 	Cost		by_core;		/* price of expressions that core computes */
 } HjgAggregateWork;
 
@@ -324,6 +325,8 @@ extern void hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, con
 
 /* Describe to the model how the node reads a table; all of the scan's results must be plain columns. */
 extern void hjg_planner_describe_scan(PlannerInfo *root, const RelOptInfo *rel, Relation relation, HjgTableScan *scan);
+/* Add the tests of a condition, each of which is made for all rows, by kind. */
+extern void hjg_planner_count_tests(const HjgFilter *filter, double *tests);
 
 /* ---------- planner_price.c ---------- */
 
@@ -423,9 +426,10 @@ extern void hjg_planner_make_partial(PlannerInfo *root, HjgGrouping *grouping);
 /* Add an expression to the keys; clause: how it is compared. Returns the reason why rows cannot be grouped by it, or NULL. */
 extern const char *hjg_planner_add_key(PlannerInfo *root, const SortGroupClause *clause, Expr *expr, HjgGrouping *grouping);
 /*
- * Does core's code compute the expression, and not the node many rows at a time? Adds to *work; root NULL: without its price.
+ * Does core's code compute the expression, an argument or a key, and not the node many rows at a time? Adds to *work; root NULL:
+ * without its price.
  */
-extern bool hjg_planner_is_by_core(PlannerInfo *root, Node *expr, HjgAggregateWork *work);
+extern bool hjg_planner_is_by_core(PlannerInfo *root, Node *expr, bool key, HjgAggregateWork *work);
 
 /* ---------- planner_distinct.c ---------- */
 

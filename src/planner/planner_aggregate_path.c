@@ -83,13 +83,24 @@ by_core_ns(const HjgUnitCosts *costs, double rows, const HjgAggregateWork *work)
 		rows * (costs->core_row_ns + work->by_core / Max(cpu_operator_cost, 1e-10) * costs->core_operator_ns);
 }
 
+/* Predict the time of the conditions of CASE for these rows. */
+static double
+tests_ns(const HjgUnitCosts *costs, double rows, const HjgAggregateWork *work)
+{
+	double		ns = 0;
+
+	for (int i = 0; i < HJG_NTESTS; i++)
+		ns += work->tests[i] * costs->test_ns[i];
+	return rows * ns;
+}
+
 /* Predict the node's time for these rows, without that of core's expressions. Reading a numeric takes as long as testing it. */
 static double
 grouping_ns(const HjgUnitCosts *costs, double rows, GroupCounts groups, const HjgAggregateWork *work)
 {
 	const int	ncolumns = list_length(work->columns);
 
-	return hjg_model_aggregate_ns(costs, rows, ncolumns, work->nsteps) +
+	return hjg_model_aggregate_ns(costs, rows, ncolumns, work->nsteps) + tests_ns(costs, rows, work) +
 		rows * count_numerics(work->columns) * costs->test_ns[HJG_TEST_NUMERIC] +
 		hjg_model_group_ns(costs, rows, groups.made, work->nkeys, ncolumns) +
 		(groups.form == HJG_AGGREGATE_SHARED ? hjg_model_exchange_ns(groups.made) : 0) +
@@ -144,14 +155,24 @@ hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *p
 
 /* ---------- plans ---------- */
 
-/* Does core's code compute the argument, and neither the node nor the plan below? */
+/* Does core's code compute the argument or key, and neither the node nor the plan below? */
 static bool
-is_by_core(Expr *argument, List *columns)
+is_by_core(Expr *expr, bool key, List *columns)
 {
 	HjgAggregateWork work = {0};
 
-	return (IsA(argument, Const) || tlist_member(argument, columns) == NULL) &&
-		hjg_planner_is_by_core(NULL, (Node *) argument, &work);
+	return (IsA(expr, Const) || tlist_member(expr, columns) == NULL) && hjg_planner_is_by_core(NULL, (Node *) expr, key, &work);
+}
+
+static List *
+find_keys_by_core(const List *keys, List *columns)
+{
+	List	   *by_core = NIL;
+	ListCell   *lc;
+
+	foreach(lc, keys)
+		by_core = lappend_int(by_core, is_by_core(lfirst(lc), true, columns));
+	return by_core;
 }
 
 /*
@@ -180,7 +201,7 @@ append_aggregates(CustomScan *cscan, const AggregatePath *path)
 			if (number == list_length(arguments))
 			{
 				arguments = lappend(arguments, copyObject(argument));
-				by_core = lappend_int(by_core, is_by_core(argument, columns));
+				by_core = lappend_int(by_core, is_by_core(argument, false, columns));
 			}
 		}
 		numbers = lappend_int(numbers, number);
@@ -206,6 +227,7 @@ make_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, L
 	cscan->custom_scan_tlist = hjg_planner_append_columns(NIL, linitial(custom_plans));
 	cscan->custom_private = list_make2(list_make3_int(path->partial, (int) Min(path->prediction_us * hjg_planner_crowding(&path->custom.path), PG_INT32_MAX), (int) Min(path->ngroups, PG_INT32_MAX)),
 									   path->operators);
+	cscan->custom_private = lappend(cscan->custom_private, find_keys_by_core(path->keys, cscan->custom_scan_tlist));
 	arguments = append_aggregates(cscan, path);
 	cscan->custom_exprs = list_make2(copyObject(path->keys), arguments);
 	cscan->methods = &hjg_aggregate_methods;

@@ -25,9 +25,14 @@
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
 #include "rows/hjg_rows.h"
+#include "scan/hjg_scan.h"
 
 /* Each step of evaluation takes 2 KB of memory in each process, and nested steps take a level of the stack each. */
 #define MOST_STEPS 500
+
+/* Steps of a field of a date; of a branch of CASE, without its condition and its result. */
+#define FIELD_STEPS 8
+#define BRANCH_STEPS 4
 
 static bool
 returns_numeric(const Node *expr)
@@ -35,19 +40,71 @@ returns_numeric(const Node *expr)
 	return getBaseType(exprType(expr)) == NUMERICOID;
 }
 
+static bool is_computable(Node *expr, HjgAggregateWork *work);
+
+/* Is the expression a constant NULL, or computable? */
+static bool
+is_computable_result(Node *expr, HjgAggregateWork *work)
+{
+	return (IsA(expr, Const) && ((Const *) expr)->constisnull) || is_computable(expr, work);
+}
+
+/* Can the node test the condition of a branch of CASE? */
+static bool
+is_testable(Expr *condition, HjgAggregateWork *work)
+{
+	HjgConditions conditions = {0};
+	const HjgFilter *filter = hjg_scan_condition_make(&conditions, condition);
+
+	if (filter != NULL)
+		hjg_planner_count_tests(filter, work->tests);
+	return filter != NULL;
+}
+
+static bool
+is_computable_case(const CaseExpr *expr, HjgAggregateWork *work)
+{
+	ListCell   *lc;
+
+	foreach(lc, expr->args)
+	{
+		const CaseWhen *when = lfirst_node(CaseWhen, lc);
+
+		work->nsteps += BRANCH_STEPS;
+		if (!is_testable(hjg_scan_when_condition(expr, when), work) || !is_computable_result((Node *) when->result, work))
+			return false;
+	}
+	return expr->defresult == NULL || is_computable_result((Node *) expr->defresult, work);
+}
+
+static bool
+are_computable(const List *exprs, HjgAggregateWork *work)
+{
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+		if (!is_computable(lfirst(lc), work))
+			return false;
+	return true;
+}
+
 /*
- * Can the node compute the expression for many rows at a time: columns, constants, parameters and arithmetic on them? Adds to
- * *work.
+ * Can the node compute the expression for many rows at a time: columns, constants, parameters, arithmetic on them, fields of
+ * dates, and CASE and COALESCE of such expressions? Adds to *work.
  */
 static bool
 is_computable(Node *expr, HjgAggregateWork *work)
 {
-	List	   *args;
-	Oid			function;
-	ListCell   *lc;
+	HjgDateField field;
+	Expr	   *date;
 
 	if (++work->nsteps > MOST_STEPS)
 		return false;
+	if (exprType(expr) != FLOAT8OID && hjg_date_field((Expr *) expr, &field, &date))
+	{
+		work->nsteps += FIELD_STEPS;
+		return is_computable((Node *) date, work);
+	}
 	switch (nodeTag(expr))
 	{
 		case T_Var:
@@ -61,22 +118,32 @@ is_computable(Node *expr, HjgAggregateWork *work)
 			return returns_numeric(expr) == returns_numeric((Node *) ((RelabelType *) expr)->arg) &&
 				is_computable((Node *) ((RelabelType *) expr)->arg, work);
 		case T_OpExpr:
-			args = ((OpExpr *) expr)->args;
-			function = get_opcode(((OpExpr *) expr)->opno);
-			break;
+			return hjg_arithmetic(get_opcode(((OpExpr *) expr)->opno)) != NULL && are_computable(((OpExpr *) expr)->args, work);
 		case T_FuncExpr:
-			args = ((FuncExpr *) expr)->args;
-			function = ((FuncExpr *) expr)->funcid;
-			break;
+			return hjg_arithmetic(((FuncExpr *) expr)->funcid) != NULL && are_computable(((FuncExpr *) expr)->args, work);
+		case T_CaseExpr:
+			return is_computable_case((CaseExpr *) expr, work);
+		case T_CoalesceExpr:
+			work->nsteps += BRANCH_STEPS * list_length(((CoalesceExpr *) expr)->args);
+			return are_computable(((CoalesceExpr *) expr)->args, work);
 		default:
 			return false;
 	}
-	if (hjg_arithmetic(function) == NULL)
-		return false;
-	foreach(lc, args)
-		if (!is_computable(lfirst(lc), work))
-			return false;
-	return true;
+}
+
+/* Can the node compute the key so: an expression whose values are passed by value, or a field of a date? */
+static bool
+is_computable_key(Node *expr, HjgAggregateWork *work)
+{
+	HjgDateField field;
+	Expr	   *date;
+
+	if (hjg_date_field((Expr *) expr, &field, &date))
+	{
+		work->nsteps += FIELD_STEPS;
+		return is_computable((Node *) date, work);
+	}
+	return get_typbyval(exprType(expr)) && is_computable(expr, work);
 }
 
 /* Can core compute the expression within the node, in any order of the rows? */
@@ -88,14 +155,14 @@ is_plain_expr(Node *expr)
 }
 
 bool
-hjg_planner_is_by_core(PlannerInfo *root, Node *expr, HjgAggregateWork *work)
+hjg_planner_is_by_core(PlannerInfo *root, Node *expr, bool key, HjgAggregateWork *work)
 {
 	HjgAggregateWork tried = *work;
 	QualCost	cost;
 
-	if (is_computable(expr, &tried))
+	if (key ? is_computable_key(expr, &tried) : is_computable(expr, &tried))
 	{
-		work->nsteps = tried.nsteps;
+		*work = tried;
 		return false;
 	}
 	if (root != NULL)
@@ -153,7 +220,7 @@ add_aggref(PlannerInfo *root, Aggref *aggref, HjgGrouping *grouping)
 	grouping->arguments = lappend(grouping->arguments, argument);
 	grouping->work.nsteps++;
 	if (argument != NULL && aggref->aggdistinct == NIL)
-		(void) hjg_planner_is_by_core(root, (Node *) argument, &grouping->work);
+		(void) hjg_planner_is_by_core(root, (Node *) argument, false, &grouping->work);
 	return argument == NULL || is_plain_expr((Node *) argument) ? NULL : "an aggregate's argument is volatile or has a subquery";
 }
 
@@ -172,7 +239,7 @@ hjg_planner_add_key(PlannerInfo *root, const SortGroupClause *clause, Expr *expr
 	grouping->operators = lappend_oid(grouping->operators, clause->eqop);
 	grouping->work.nkeys++;
 	if (!IsA(strip_implicit_coercions((Node *) expr), Var))
-		(void) hjg_planner_is_by_core(root, (Node *) expr, &grouping->work);
+		(void) hjg_planner_is_by_core(root, (Node *) expr, true, &grouping->work);
 	return NULL;
 }
 

@@ -43,12 +43,12 @@ test_kind(HjgFilterKind kind)
 static double
 test_weight(const HjgFilter *leaf, Oid table, const AttrNumber *attnos)
 {
-	const int	width = leaf->kind == HJG_FILTER_LIKE ? get_attavgwidth(table, attnos[leaf->column]) : 0;
+	const int	width = leaf->kind == HJG_FILTER_LIKE && OidIsValid(table) ? get_attavgwidth(table, attnos[leaf->column]) : 0;
 
 	return width > 0 ? width / HJG_MODEL_LIKE_BYTES : 1;
 }
 
-/* Add the tests of a condition on columns of the table; part: their number for each row. */
+/* Add the tests of a condition on columns of the table, or of any; part: their number for each row. */
 static void
 count_tests(const HjgFilter *filter, Oid table, const AttrNumber *attnos, double part, double *tests)
 {
@@ -59,6 +59,12 @@ count_tests(const HjgFilter *filter, Oid table, const AttrNumber *attnos, double
 	/* a test of two columns reads both */
 	if (filter->nargs == 0)
 		tests[test_kind(filter->kind)] += filter->kind == HJG_FILTER_COLUMNS || filter->kind == HJG_FILTER_NUMERIC_COLUMNS ? 2 * part : part;
+}
+
+void
+hjg_planner_count_tests(const HjgFilter *filter, double *tests)
+{
+	count_tests(filter, InvalidOid, NULL, 1, tests);
 }
 
 /* Count core's operators in a condition, with each element of a list that is compared. */

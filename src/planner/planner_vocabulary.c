@@ -1,12 +1,13 @@
 /*
  * planner_vocabulary.c
- *	  The aggregates and the arithmetic that the node evaluates itself, many rows at a time.
+ *	  The aggregates, the arithmetic and the fields of dates that the node evaluates itself, many rows at a time.
  *
  * They are identified by their function, never by name or type, so functions of users are not among them. Results do not
  * depend on the order of the rows: there are no floats.
  */
 #include "postgres.h"
 
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 
 #include "planner/hjg_planner.h"
@@ -120,4 +121,61 @@ hjg_arithmetic(Oid function)
 		if (known_arithmetic[i].function == function)
 			return &known_arithmetic[i];
 	return NULL;
+}
+
+/* ---------- fields of dates ---------- */
+
+typedef struct KnownField
+{
+	const char *name;
+	HjgDateField field;
+} KnownField;
+
+static const KnownField known_fields[] = {
+	{"year", HJG_DATE_YEAR},
+	{"quarter", HJG_DATE_QUARTER},
+	{"month", HJG_DATE_MONTH},
+	{"day", HJG_DATE_DAY},
+};
+
+static bool
+find_field(const Const *name, HjgDateField *field)
+{
+	if (!IsA(name, Const) || name->constisnull)
+		return false;
+	for (int i = 0; i < lengthof(known_fields); i++)
+		if (strcmp(TextDatumGetCString(name->constvalue), known_fields[i].name) == 0)
+		{
+			*field = known_fields[i].field;
+			return true;
+		}
+	return false;
+}
+
+/* Get the first argument if the expression is a call of this function, else NULL. */
+static Expr *
+argument_of(Expr *expr, Oid function)
+{
+	const FuncExpr *call = (const FuncExpr *) expr;
+
+	return IsA(call, FuncExpr) && call->funcid == function ? linitial(call->args) : NULL;
+}
+
+bool
+hjg_date_field(Expr *expr, HjgDateField *field, Expr **date)
+{
+	Expr	   *cast = argument_of(expr, F_INT4_NUMERIC);
+	const FuncExpr *call;
+
+	if (cast == NULL)
+		cast = argument_of(expr, F_INT8_NUMERIC);
+	call = (const FuncExpr *) (cast != NULL ? cast : expr);
+	if (argument_of((Expr *) call, F_EXTRACT_TEXT_DATE) != NULL)
+		*date = lsecond(call->args);
+	/* date_part() of a date is that of its timestamp */
+	else if (cast == NULL && argument_of(expr, F_DATE_PART_TEXT_TIMESTAMP) != NULL)
+		*date = argument_of(lsecond(call->args), F_TIMESTAMP_DATE);
+	else
+		return false;
+	return *date != NULL && find_field(linitial(call->args), field);
 }

@@ -364,18 +364,44 @@ typedef struct HjgNumbers
 {
 	const int64_t *values;		/* 0 for a NULL */
 	const bool *isnull;			/* NULL: no row is NULL */
-	int			scale;			/* display scale: decimal digits after the point, of all values */
+	int			scale;			/* display scale: decimal digits after the point, of all values; unless */
+	const uint8_t *scales;		/* is not NULL: each value has its own, which is at most HJG_NUMERIC_MAX_SCALE */
 } HjgNumbers;
+
+/* A field of a date. */
+typedef enum HjgDateField
+{
+	HJG_DATE_YEAR,
+	HJG_DATE_QUARTER,
+	HJG_DATE_MONTH,
+	HJG_DATE_DAY
+} HjgDateField;
+
+/* Dates, in days since 2000-01-01, from this one on have no timestamp. */
+#define HJG_DATE_END 106751983
 
 typedef enum HjgVectorTermKind
 {
 	HJG_TERM_COLUMN,
 	HJG_TERM_NUMERIC_COLUMN,
 	HJG_TERM_CONSTANT,
-	HJG_TERM_ARITHMETIC
+	HJG_TERM_ARITHMETIC,
+	HJG_TERM_DATE_FIELD,		/* a numeric of scale 0 */
+	HJG_TERM_CASE,
+	HJG_TERM_COALESCE
 } HjgVectorTermKind;
 
-/* A term of an expression. Its maker sets the first block and provides the memory for the values. */
+/* A branch of CASE or COALESCE. It takes rows that no branch before it takes; rows that none takes are NULL. */
+typedef struct HjgBranch
+{
+	HjgFilter  *condition;		/* takes the rows for which this is true; NULL: COALESCE: those whose result is not NULL; CASE: all */
+	int			result;			/* term; -1: NULL */
+} HjgBranch;
+
+/*
+ * A term of an expression. Its maker sets the first block and provides the memory for the values. A CONSTANT that is not known
+ * yet has bind, which is called when the first row needs it; it sets the constant and clears bind. bind may throw.
+ */
 typedef struct HjgVectorTerm
 {
 	HjgVectorTermKind kind;
@@ -384,18 +410,29 @@ typedef struct HjgVectorTerm
 	int			width;			/* bytes of the result: 2, 4 or 8, or HJG_NUMERIC_WIDTH; */
 	int			left;			/* its arguments are terms before it; */
 	int			right;			/* equal to left for functions of one argument */
+	HjgDateField field;			/* DATE_FIELD: of the date in left */
+	int			nbranches;		/* CASE, COALESCE; width as above */
+	HjgBranch  *branches;
+	void		(*bind) (struct HjgVectorTerm *term);
+	void	   *owner;			/* for bind */
 	int64_t    *space;			/* [HJG_VECTOR_ROWS] */
 	bool	   *null_space;		/* [HJG_VECTOR_ROWS] */
+	uint8_t    *scale_space;	/* [HJG_VECTOR_ROWS], of CASE and COALESCE */
 
+	bool		unfit;			/* CONSTANT: a numeric that does not fit */
 	HjgNumbers	numbers;		/* result */
 } HjgVectorTerm;
 
 /* Set a CONSTANT for all future rows. */
 extern void hjg_vector_term_set_constant(HjgVectorTerm *term, int64_t value, int scale, bool isnull);
 
+/* Means "core must compute the rows" in place of the width of a result. */
+#define HJG_LEFT_TO_CORE HJG_NUMERIC_WIDTH
+
 /*
- * Compute the terms for nrows rows, 0 < nrows <= HJG_VECTOR_ROWS. The numbers of the last term are the result, valid until
- * the next call. Returns 0, or the width of a result that is out of range; HJG_NUMERIC_WIDTH: a numeric does not fit.
+ * Compute the last term, and those that it needs, for nrows rows, 0 < nrows <= HJG_VECTOR_ROWS. Its numbers are the result,
+ * valid until the next call. Returns 0, or the width of a result that is out of range; HJG_LEFT_TO_CORE: a numeric does not
+ * fit, a date has no finite field, or a branch, which some rows need not take, has failed.
  */
 extern int	hjg_vector_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors, int nrows);
 

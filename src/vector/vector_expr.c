@@ -1,14 +1,18 @@
 /*
  * vector_expr.c
- *	  Arithmetic of integers and numerics on columns, for a vector of rows at a time.
+ *	  Arithmetic of integers and numerics, fields of dates, and CASE, on columns, for a vector of rows at a time.
  *
  * Each value is computed as a 64-bit integer, whatever its type, so widening does nothing. After each operation it is
  * compared with the bounds of its type, as in core. The loop has no branch for that; the result is tested once after it. If
- * several operations fail, the reported one need not be the first that core would meet. All functions are strict; the value
- * of a NULL is 0.
+ * several operations fail, the reported one need not be the first that core would meet. Arithmetic is strict; the value of a
+ * NULL is 0.
  *
  * Numerics are integers with one scale a vector (vector_numeric.c); results have the scales that core gives them. If one does
- * not fit, core must evaluate the vector's rows, and may or may not raise an error.
+ * not fit, core must evaluate the vector's rows, and may or may not raise an error. The branches of CASE may have different
+ * scales; then each value has its own, and only whoever adds values up takes them so.
+ *
+ * A branch is computed if a row takes it, for all rows of the vector. If one of them fails, that row may have taken another
+ * branch, so core must evaluate the rows.
  *
  * An expression is a list of terms, in which arguments come before the terms that use them.
  */
@@ -70,14 +74,16 @@ load_column(HjgVectorTerm *term, const HjgVector *vector, int nrows)
 			}
 			LOAD(int64_t);
 		default:
-			return;				/* values of other columns are only tested for NULL */
+			/* values of other columns are only tested for NULL */
+			memset(space, 0, nrows * sizeof(int64_t));
+			return;
 	}
 	if (vector->has_nulls)
 		clear_nulls(term, nrows);
 }
 #undef LOAD
 
-/* Read a column of numerics; returns 0, or HJG_NUMERIC_WIDTH if a value does not fit. */
+/* Read a column of numerics; returns 0, or HJG_LEFT_TO_CORE if a value does not fit. */
 static int
 load_numerics(HjgVectorTerm *term, const HjgVector *vector, int nrows)
 {
@@ -88,7 +94,7 @@ load_numerics(HjgVectorTerm *term, const HjgVector *vector, int nrows)
 		term->numbers.scale = vector->scale;
 		return 0;
 	}
-	return hjg_vector_numeric_load(vector, nrows, term->space, &term->numbers.scale) ? 0 : HJG_NUMERIC_WIDTH;
+	return hjg_vector_numeric_load(vector, nrows, term->space, &term->numbers.scale) ? 0 : HJG_LEFT_TO_CORE;
 }
 
 void
@@ -186,8 +192,11 @@ any_wrapped(const int64_t *wrapped, const bool *isnull, int nrows)
 	return any < 0;
 }
 
-/* Compute a term; returns 0, or the width of a result that does not fit. */
-static int
+/*
+ * Compute a term; returns 0, or the width of a result that does not fit. Not inlined, because nested terms would take its memory
+ * once a level.
+ */
+static __attribute__((noinline)) int
 apply_term(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int nrows)
 {
 	const int	width = term->width;
@@ -223,47 +232,213 @@ widen_numbers(HjgNumbers *numbers, int scale, int nrows, int64_t *space)
  * Compute a term of numerics: products at the sum of the scales, others at the greater scale. Returns the same as
  * apply_term().
  */
-static int
+static __attribute__((noinline)) int
 apply_numeric(HjgVectorTerm *term, HjgNumbers left, HjgNumbers right, int nrows)
 {
 	const bool	product = term->function == HJG_ARITHMETIC_TIMES;
 	const int	scale = product ? left.scale + right.scale : left.scale > right.scale ? left.scale : right.scale;
 	int64_t		space[HJG_VECTOR_ROWS];
 
-	if (scale > HJG_NUMERIC_MAX_SCALE ||
+	if (left.scales != NULL || right.scales != NULL || scale > HJG_NUMERIC_MAX_SCALE ||
 		(!product && left.scale < scale && !widen_numbers(&left, scale, nrows, space)) ||
 		(!product && right.scale < scale && !widen_numbers(&right, scale, nrows, space)))
-		return HJG_NUMERIC_WIDTH;
+		return HJG_LEFT_TO_CORE;
 	term->numbers.scale = scale;
 	return apply_term(term, &left, &right, nrows);
+}
+
+/* ---------- fields of dates ---------- */
+
+/* Days of the Gregorian calendar's period of 400 years. */
+#define PERIOD_DAYS 146097
+
+/* Begin of the period, on March 1st, that is this number of periods before the one of 2000-01-01: before the first date. */
+#define PERIODS_BEFORE 20
+#define DAYS_BEFORE (PERIODS_BEFORE * PERIOD_DAYS + 730425)
+
+/*
+ * Compute a field of dates, in days since 2000-01-01. Years begin in March here, so that a leap day is the last day of one
+ * (Neri and Schneider, Euclidean affine functions and their application to calendar algorithms, 2022). There is no year 0
+ * between 1 BC, which is -1, and 1.
+ */
+static void
+compute_field(HjgDateField field, const int64_t *dates, int nrows, int64_t *result)
+{
+	for (int i = 0; i < nrows; i++)
+	{
+		const uint32_t days = (uint32_t) dates[i] + DAYS_BEFORE;
+		const uint32_t in_period = days % PERIOD_DAYS;
+		const uint32_t year = (in_period - in_period / 1460 + in_period / 36524 - in_period / (PERIOD_DAYS - 1)) / 365;
+		const uint32_t in_year = in_period - (365 * year + year / 4 - year / 100);
+		const uint32_t month = (5 * in_year + 2) / 153;	/* from March, 0 */
+		const bool	next_year = month >= 10;
+		const int32_t full_year = (int32_t) (year + 400 * (days / PERIOD_DAYS) + next_year) - 400 * PERIODS_BEFORE;
+		const uint32_t full_month = next_year ? month - 9 : month + 3;
+
+		switch (field)
+		{
+			case HJG_DATE_YEAR:
+				result[i] = full_year > 0 ? full_year : full_year - 1;
+				break;
+			case HJG_DATE_QUARTER:
+				result[i] = (full_month + 2) / 3;
+				break;
+			case HJG_DATE_MONTH:
+				result[i] = full_month;
+				break;
+			case HJG_DATE_DAY:
+				result[i] = in_year - (153 * month + 2) / 5 + 1;
+				break;
+		}
+	}
+}
+
+/* Compute a term DATE_FIELD; returns 0, or HJG_LEFT_TO_CORE if a date is infinite, or has no timestamp. */
+static int
+apply_date_field(HjgVectorTerm *term, const HjgNumbers *dates, int nrows)
+{
+	bool		odd = false;
+
+	for (int i = 0; i < nrows; i++)
+		odd |= dates->values[i] >= HJG_DATE_END || dates->values[i] == INT32_MIN;
+	if (odd)
+		return HJG_LEFT_TO_CORE;
+	set_nulls(term, dates->isnull != NULL);
+	compute_field(term->field, dates->values, nrows, term->space);
+	if (dates->isnull != NULL)
+	{
+		memcpy(term->null_space, dates->isnull, nrows * sizeof(bool));
+		clear_nulls(term, nrows);
+	}
+	term->numbers.scale = 0;
+	return 0;
+}
+
+/* ---------- CASE ---------- */
+
+/* Rows of a vector, on their way through the branches. */
+typedef struct BranchRows
+{
+	bool		asking[HJG_VECTOR_ROWS];	/* no branch so far takes the row */
+	bool		taken[HJG_VECTOR_ROWS];		/* this branch does */
+	int			scale;			/* of the values so far; -1: there are none; */
+	bool		scales_differ;
+} BranchRows;
+
+static bool
+any_row(const bool *rows, int nrows)
+{
+	return memchr(rows, true, nrows * sizeof(bool)) != NULL;
+}
+
+/* Take the values of a branch for the rows that take it. */
+static void
+take_values(HjgVectorTerm *term, const HjgNumbers *numbers, BranchRows *rows, int nrows)
+{
+	const bool *const taken = rows->taken;
+	int64_t	   *const space = term->space;
+
+	for (int i = 0; i < nrows; i++)
+		space[i] = taken[i] ? numbers->values[i] : space[i];
+	for (int i = 0; i < nrows; i++)
+		term->null_space[i] &= !taken[i] || (numbers->isnull != NULL && numbers->isnull[i]);
+	if (term->width != HJG_NUMERIC_WIDTH)
+		return;
+	for (int i = 0; i < nrows; i++)
+		if (taken[i])
+			term->scale_space[i] = numbers->scales != NULL ? numbers->scales[i] : (uint8_t) numbers->scale;
+	rows->scales_differ |= numbers->scales != NULL || (rows->scale >= 0 && rows->scale != numbers->scale);
+	rows->scale = numbers->scale;
+}
+
+static int	eval_term(HjgVectorTerm *terms, int t, const HjgVector *vectors, int nrows);
+
+/* Evaluate a branch for the rows that ask. Returns 0, or HJG_LEFT_TO_CORE. */
+static int
+eval_branch(HjgVectorTerm *terms, HjgVectorTerm *term, const HjgBranch *branch, const HjgVector *vectors, int nrows, BranchRows *rows)
+{
+	const HjgNumbers *numbers = branch->result >= 0 ? &terms[branch->result].numbers : NULL;
+
+	memcpy(rows->taken, rows->asking, nrows * sizeof(bool));
+	if (branch->condition != NULL)
+		hjg_vector_filter_eval(branch->condition, vectors, nrows, rows->taken);
+	if (!any_row(rows->taken, nrows))
+		return 0;
+	if (numbers != NULL && eval_term(terms, branch->result, vectors, nrows) != 0)
+		return HJG_LEFT_TO_CORE;
+	if (term->kind == HJG_TERM_COALESCE && numbers != NULL && numbers->isnull != NULL)
+		for (int i = 0; i < nrows; i++)
+			rows->taken[i] &= !numbers->isnull[i];
+	if (numbers != NULL)
+		take_values(term, numbers, rows, nrows);
+	for (int i = 0; i < nrows; i++)
+		rows->asking[i] &= !rows->taken[i];
+	return 0;
+}
+
+/* Compute a term CASE or COALESCE; returns 0, or HJG_LEFT_TO_CORE. */
+static __attribute__((noinline)) int
+eval_branches(HjgVectorTerm *terms, HjgVectorTerm *term, const HjgVector *vectors, int nrows)
+{
+	BranchRows	rows = {.scale = -1};
+
+	memset(rows.asking, true, nrows * sizeof(bool));
+	memset(term->space, 0, nrows * sizeof(int64_t));
+	memset(term->null_space, true, nrows * sizeof(bool));
+	for (int b = 0; b < term->nbranches && any_row(rows.asking, nrows); b++)
+		if (eval_branch(terms, term, &term->branches[b], vectors, nrows, &rows) != 0)
+			return HJG_LEFT_TO_CORE;
+	set_nulls(term, any_row(term->null_space, nrows));
+	term->numbers.scale = rows.scale >= 0 ? rows.scale : 0;
+	term->numbers.scales = rows.scales_differ ? term->scale_space : NULL;
+	return 0;
+}
+
+/* ---------- expressions ---------- */
+
+/* Compute an ARITHMETIC or DATE_FIELD after its arguments. */
+static int
+eval_function(HjgVectorTerm *terms, HjgVectorTerm *term, const HjgVector *vectors, int nrows)
+{
+	const int	failed = eval_term(terms, term->left, vectors, nrows);
+	const int	right_failed = failed != 0 || term->kind != HJG_TERM_ARITHMETIC || term->right == term->left ? 0 :
+		eval_term(terms, term->right, vectors, nrows);
+
+	if (failed != 0 || right_failed != 0)
+		return failed != 0 ? failed : right_failed;
+	if (term->kind == HJG_TERM_DATE_FIELD)
+		return apply_date_field(term, &terms[term->left].numbers, nrows);
+	return term->width == HJG_NUMERIC_WIDTH ? apply_numeric(term, terms[term->left].numbers, terms[term->right].numbers, nrows) :
+		apply_term(term, &terms[term->left].numbers, &terms[term->right].numbers, nrows);
+}
+
+/* Compute a term, and those that it needs. Returns the same as hjg_vector_terms_eval(). */
+static int
+eval_term(HjgVectorTerm *terms, int t, const HjgVector *vectors, int nrows)
+{
+	HjgVectorTerm *term = &terms[t];
+
+	switch (term->kind)
+	{
+		case HJG_TERM_COLUMN:
+			load_column(term, &vectors[term->column], nrows);
+			return 0;
+		case HJG_TERM_NUMERIC_COLUMN:
+			return load_numerics(term, &vectors[term->column], nrows);
+		case HJG_TERM_CONSTANT:
+			if (term->bind != NULL)
+				term->bind(term);
+			return term->unfit ? HJG_LEFT_TO_CORE : 0;
+		case HJG_TERM_ARITHMETIC:
+		case HJG_TERM_DATE_FIELD:
+			return eval_function(terms, term, vectors, nrows);
+		default:
+			return eval_branches(terms, term, vectors, nrows);
+	}
 }
 
 int
 hjg_vector_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors, int nrows)
 {
-	for (int t = 0; t < nterms; t++)
-	{
-		HjgVectorTerm *term = &terms[t];
-		int			failed = 0;
-
-		switch (term->kind)
-		{
-			case HJG_TERM_COLUMN:
-				load_column(term, &vectors[term->column], nrows);
-				break;
-			case HJG_TERM_NUMERIC_COLUMN:
-				failed = load_numerics(term, &vectors[term->column], nrows);
-				break;
-			case HJG_TERM_CONSTANT:
-				break;
-			case HJG_TERM_ARITHMETIC:
-				failed = term->width == HJG_NUMERIC_WIDTH ?
-					apply_numeric(term, terms[term->left].numbers, terms[term->right].numbers, nrows) :
-					apply_term(term, &terms[term->left].numbers, &terms[term->right].numbers, nrows);
-				break;
-		}
-		if (failed != 0)
-			return failed;
-	}
-	return 0;
+	return eval_term(terms, nterms - 1, vectors, nrows);
 }

@@ -401,13 +401,14 @@ sub aggregate_item
 	return pick('bool_and', 'bool_or', 'every') . "($col)" if $c->{fam} eq 'bool';
 	if ($c->{fam} eq 'numeric')
 	{
-		my $number = pick($col, $col, "-$col", "$col * 1.25", "$col + $x", "1 - $col", "$col * $col", "$x * (1.5 - $col)");
+		my $number = pick($col, $col, "-$col", "$col * 1.25", "$col + $x", "1 - $col", "$col * $col", "$x * (1.5 - $col)", "case when $x > 5 then $col else 0 end", "case when $col > 5 then $col * $col when $x > $y then -$col end", "coalesce($col, 1.50)");
 		return pick("sum($number)", "avg($number)", "trim_scale(min($number))", "trim_scale(max($number))");
 	}
-	return pick('min', 'max') . "($col)" if $c->{fam} =~ /^(date|time|ts|tstz|money)$/;
+	return pick('sum', 'min', 'max', 'count') . '(extract(' . pick(qw(year quarter month day week)) . " from " . pick($col, "case when $x > 5 then $col end") . '))' if $c->{fam} eq 'date' && chance(0.5);
+	return pick('min', 'max') . '(' . pick($col, "coalesce($col, $col)", "case when $x > $y then $col end") . ')' if $c->{fam} =~ /^(date|time|ts|tstz|money)$/;
 	return pick("count(distinct $x)", "count(*) filter (where $x > 3)", "sum($x\::numeric)", "max(coalesce($x, 0))", "bool_or($x > 7)") if chance(0.04);
 	return pick('sum', 'sum', 'avg', 'min', 'count') . '(' . pick(2, '3::int8', '(-1)::int2', '$1', '$1::int8', '$1 * 2') . ')' if chance(0.06);
-	my $arg = chance(0.15) ? arithmetic(4, @l) : pick($x, $x, $x, "-$x", "$x + $y", "$x - $y", "$x * $y", "$x + 1", "$x * 2 - $y", "$x\::int8", "$x\::int8 * $y", "-($x - $y)", "$x + \$1");
+	my $arg = chance(0.15) ? arithmetic(4, @l) : pick($x, $x, $x, "-$x", "$x + $y", "$x - $y", "$x * $y", "$x + 1", "$x * 2 - $y", "$x\::int8", "$x\::int8 * $y", "-($x - $y)", "$x + \$1", "case when $x > 5 then $x * 2 else $y end", "case $x when 3 then 1 when 5 then $y end", "coalesce($x, $y, 0)");
 	$arg = "$arg / " . int_col(@l) if chance(0.01);
 	return pick('sum', 'sum', 'avg', 'min', 'max', 'count') . "($arg)";
 }
@@ -420,7 +421,7 @@ sub group_key
 	my $g = pick(map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $_->{exact} } @{ $_->{cols} } } @l);
 	return $g if chance(0.7);
 	my ($day) = map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $_->{fam} =~ /^(date|ts|tstz)$/ } @{ $_->{cols} } } @l;
-	return pick("extract(year from $day)", "date_trunc('month', $day\::timestamp)", "extract(dow from $day)") if $day && chance(0.5);
+	return pick("extract(year from $day)", "extract(month from $day)", "date_part('year', $day)", "extract(day from $day)", "date_trunc('month', $day\::timestamp)", "extract(dow from $day)") if $day && chance(0.5);
 	return pick("$x % 7", "upper($g\::text)", "substring($g\::text from 2 for 1)", "case $x % 3 when 0 then 'none' when 1 then 'one' end", "$x < 10", "coalesce($x, -1)", "$x is null", "case when $x > 9 then $x end", "$x\::int8 * 3", "length($g\::text)", "left($g\::text, 2)", "($x % 100)::numeric(12, 2)");
 }
 
