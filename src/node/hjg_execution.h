@@ -97,7 +97,7 @@ struct HjgReport
 /* ---------- shared by the operators of a node ---------- */
 
 /* The join as the plan describes it; constant during the life of a node. */
-typedef struct HjgProgram
+typedef struct HjgJoinTerms
 {
 	JoinType	jointype;
 	bool		inner_unique;
@@ -111,12 +111,12 @@ typedef struct HjgProgram
 	bool		inner_keys_vary;	/* build keys depend on parameters */
 	bool		use_filter;		/* drop probe rows without a partner */
 	HjgJobHints hints;			/* for the jobs of its build passes */
-} HjgProgram;
+} HjgJoinTerms;
 
 /* The environment of a node; each of its operators has a pointer to this. */
 struct HjgExecution
 {
-	const HjgProgram *program;
+	const HjgJoinTerms *terms;
 	EState	   *estate;
 	void	   *node;			/* holds the jobs */
 	bool		timing;

@@ -19,7 +19,7 @@
 
 typedef struct HjgMatch
 {
-	const HjgProgram *program;
+	const HjgJoinTerms *terms;
 
 	/* of the build pass */
 	bool		on_host;		/* bits of probe rows are kept here; the engine does not decide for them */
@@ -68,7 +68,7 @@ hjg_match_set_build(const HjgMatch *match, uint32 row)
 static inline bool
 hjg_match_settle(const HjgMatch *match, uint64 *probe_bits, uint64 probe_bit, uint32 build_row)
 {
-	const JoinType jointype = match->program->jointype;
+	const JoinType jointype = match->terms->jointype;
 	bool		first_match = true;
 
 	if (probe_bits != NULL)

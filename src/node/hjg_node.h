@@ -61,7 +61,7 @@ typedef struct HjgJoinState
 {
 	CustomScanState css;		/* must be first */
 
-	HjgProgram	program;
+	HjgJoinTerms	terms;
 	HjgExecution execution;
 	HjgPhase	phase;
 	bool		started;		/* rows were read since the last reset */

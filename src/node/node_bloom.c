@@ -81,7 +81,7 @@ hjg_probe_filter_make(HjgProbeFilter *filter, const HjgRun *run)
 {
 	size_t		bytes = hjg_bloom_bytes(run->build.nrows);
 
-	if (!filter->execution->program->use_filter || run->build.nrows == 0)
+	if (!filter->execution->terms->use_filter || run->build.nrows == 0)
 		return;
 	make_filter(filter, MemoryContextAllocHuge(run->context, bytes), bytes);
 	hjg_probe_filter_add_run(filter, run);
@@ -124,7 +124,7 @@ hjg_probe_filter_start_partitions(HjgProbeFilter *filter, MemoryContext context,
 {
 	const size_t bytes = hjg_probe_filter_bytes(nkeys, 1);
 
-	if (!filter->execution->program->use_filter)
+	if (!filter->execution->terms->use_filter)
 		return;
 	make_filter(filter, MemoryContextAllocHuge(context, bytes), bytes);
 }

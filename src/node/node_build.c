@@ -109,7 +109,7 @@ hjg_build_add_null(HjgBuild *build, const HjgRow *row)
 	const bool *isnull;
 	MemoryContext old;
 
-	if (!build->execution->program->preserved[HJG_SIDE_BUILD])
+	if (!build->execution->terms->preserved[HJG_SIDE_BUILD])
 		return;
 	if (build->null_rows == NULL)
 	{
@@ -147,7 +147,7 @@ hjg_build_finish(HjgBuild *build)
 	HjgRun	   *run = build->run;
 	HjgMatchMode mode = hjg_match_start(build->match);
 
-	if (build->execution->program->track_build)
+	if (build->execution->terms->track_build)
 		build->match->build_bits = MemoryContextAllocExtended(build->context,
 															  ((Size) run->build.nrows / 64 + 1) * sizeof(uint64),
 															  MCXT_ALLOC_ZERO | MCXT_ALLOC_HUGE);

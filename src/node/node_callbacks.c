@@ -99,21 +99,21 @@ check_join_plan(const CustomScan *cscan)
 
 /* Decode the plan's scalars. */
 static void
-read_program(HjgProgram *program, const CustomScan *cscan)
+read_terms(HjgJoinTerms *terms, const CustomScan *cscan)
 {
 	const List *scalars = list_nth(cscan->custom_private, HJG_PRIVATE_SCALARS);
 	const Plan *outer = linitial(cscan->custom_plans);
 	const Plan *inner = lsecond(cscan->custom_plans);
 	const JoinType jointype = list_nth_int(scalars, HJG_SCALAR_JOINTYPE);
 
-	program->jointype = jointype;
-	program->inner_unique = list_nth_int(scalars, HJG_SCALAR_INNER_UNIQUE) != 0;
-	program->preserved[HJG_SIDE_PROBE] = jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_ANTI;
-	program->preserved[HJG_SIDE_BUILD] = jointype == JOIN_RIGHT || jointype == JOIN_FULL || jointype == HJG_JOIN_RIGHT_ANTI;
-	program->track_build = program->preserved[HJG_SIDE_BUILD] || jointype == HJG_JOIN_RIGHT_SEMI;
-	program->inner_keys_vary = has_exec_param(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), NULL);
-	program->use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
-	program->hints = (HjgJobHints) {
+	terms->jointype = jointype;
+	terms->inner_unique = list_nth_int(scalars, HJG_SCALAR_INNER_UNIQUE) != 0;
+	terms->preserved[HJG_SIDE_PROBE] = jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_ANTI;
+	terms->preserved[HJG_SIDE_BUILD] = jointype == JOIN_RIGHT || jointype == JOIN_FULL || jointype == HJG_JOIN_RIGHT_ANTI;
+	terms->track_build = terms->preserved[HJG_SIDE_BUILD] || jointype == HJG_JOIN_RIGHT_SEMI;
+	terms->inner_keys_vary = has_exec_param(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), NULL);
+	terms->use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
+	terms->hints = (HjgJobHints) {
 		.in_backend = list_nth_int(scalars, HJG_SCALAR_IN_BACKEND) != 0,
 		.most_in_backend_rows = MAX_MISESTIMATE * inner->plan_rows,
 		.device = {.kind = list_nth_int(scalars, HJG_SCALAR_DEVICE_KIND), .number = list_nth_int(scalars, HJG_SCALAR_DEVICE_NUMBER)},
@@ -145,28 +145,28 @@ init_sides(HjgJoinState *state, PlanState *outer_plan, PlanState *inner_plan, Hj
 		hjg_scan_count_kept(state->outer.scan, &state->report.kept_blocks);
 	if (state->inner.scan != NULL)
 		hjg_scan_count_kept(state->inner.scan, &state->report.kept_blocks);
-	state->program.hints.payload = hjg_payload_possible(&state->outer, &state->inner);
+	state->terms.hints.payload = hjg_payload_possible(&state->outer, &state->inner);
 }
 
 /* Divide the conditions of pairs by how they are evaluated. */
 static void
 init_conditions(HjgJoinState *state, bool exact_keys, List *hash_clauses, ExprState *recheck_qual, List *join_qual)
 {
-	HjgProgram *program = &state->program;
+	HjgJoinTerms *terms = &state->terms;
 	List	   *rest_qual = join_qual;
 
 	if (!exact_keys)
 	{
-		program->recheck = hjg_recheck_create(&state->outer, &state->inner, hash_clauses);
-		if (program->recheck == NULL)
-			program->recheck_qual = recheck_qual;
+		terms->recheck = hjg_recheck_create(&state->outer, &state->inner, hash_clauses);
+		if (terms->recheck == NULL)
+			terms->recheck_qual = recheck_qual;
 	}
 	/* a recheck pair by pair must come before the join quals */
-	if (program->recheck_qual == NULL)
-		program->pair_filter = hjg_pair_filter_create(join_qual, state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+	if (terms->recheck_qual == NULL)
+		terms->pair_filter = hjg_pair_filter_create(join_qual, state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
 													  &rest_qual);
-	program->join_qual = ExecInitQual(rest_qual, &state->css.ss.ps);
-	program->residual = program->recheck_qual != NULL || program->pair_filter != NULL || program->join_qual != NULL;
+	terms->join_qual = ExecInitQual(rest_qual, &state->css.ss.ps);
+	terms->residual = terms->recheck_qual != NULL || terms->pair_filter != NULL || terms->join_qual != NULL;
 }
 
 /* Set up the operators, each on top of those before it. */
@@ -177,7 +177,7 @@ init_operators(HjgJoinState *state)
 
 	state->filter.execution = execution;
 	state->filter.key_width = state->inner.keys.codec->key_width;
-	state->match.program = &state->program;
+	state->match.terms = &state->terms;
 	state->build = (HjgBuild) {.execution = execution,.side = &state->inner,.match = &state->match};
 	state->partitions = (HjgPartitions) {
 		.execution = execution,
@@ -215,7 +215,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	PlanState  *inner_plan;
 
 	check_join_plan(cscan);
-	read_program(&state->program, cscan);
+	read_terms(&state->terms, cscan);
 	hash_clauses = list_nth(cscan->custom_exprs, HJG_EXPRS_HASH_CLAUSES);
 	join_qual = list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL);
 	outer_plan = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
@@ -227,7 +227,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	ExecInitQual(join_qual, &node->ss.ps);
 
 	state->execution = (HjgExecution) {
-		.program = &state->program,
+		.terms = &state->terms,
 		.estate = estate,
 		.node = state,
 		.timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0,
@@ -317,7 +317,7 @@ rescan_join(CustomScanState *node)
 		UpdateChangedParamSet(inner_plan, node->ss.ps.chgParam);
 	}
 	keep_build = state->parallel == NULL && !state->build_outdated && state->build.run != NULL && state->build.run->build_complete && state->partitions.context == NULL &&
-		inner_plan->chgParam == NULL && !(state->program.inner_keys_vary && node->ss.ps.chgParam != NULL);
+		inner_plan->chgParam == NULL && !(state->terms.inner_keys_vary && node->ss.ps.chgParam != NULL);
 
 	if (keep_build)
 	{

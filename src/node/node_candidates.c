@@ -100,7 +100,7 @@ copy_pairs(HjgProbe *probe, HjgProbeBatch *batch, uint64 at, int count, int n)
 	const bool	gathered = batch->gathered != 0;
 	uint64		first = 0;
 	const uint64 *decided = match->first_match ? hjg_match_bits(match, batch, &first) : NULL;
-	const uint64 *met = HJG_IS_BUILD_ONLY(match->program->jointype) ? match->build_bits : NULL;
+	const uint64 *met = HJG_IS_BUILD_ONLY(match->terms->jointype) ? match->build_bits : NULL;
 
 	if (!holes && !sliced && !gathered && decided == NULL && met == NULL)
 	{
@@ -182,7 +182,7 @@ settle_matches(HjgProbe *probe, const HjgProbeBatch *batch, int n)
 int
 hjg_candidates_next(HjgProbe *probe, HjgProbeBatch *batch)
 {
-	const HjgProgram *program = probe->execution->program;
+	const HjgJoinTerms *terms = probe->execution->terms;
 	HjgPairVector *pairs = probe->pairs;
 	int			n = 0;
 
@@ -198,9 +198,9 @@ hjg_candidates_next(HjgProbe *probe, HjgProbeBatch *batch)
 			n = copy_pairs(probe, batch, probe->pair_next, count, n);
 			probe->pair_next += count;
 		}
-		if (program->recheck != NULL)
+		if (terms->recheck != NULL)
 			n = drop_unequal(probe, batch, n);
-		if (!program->residual)
+		if (!terms->residual)
 			n = settle_matches(probe, batch, n);
 	}
 	return n;

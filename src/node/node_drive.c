@@ -66,7 +66,7 @@ next_pass(HjgJoinState *state)
 static void
 emit_pairs(HjgJoinState *state)
 {
-	const HjgPairFilter *filter = state->program.pair_filter;
+	const HjgPairFilter *filter = state->terms.pair_filter;
 	HjgPairVector *pairs = &state->pairs;
 	HjgEmit    *emit = &state->emit;
 
@@ -133,7 +133,7 @@ next_phase_vector(HjgJoinState *state)
 					emit_pairs(state);
 					return true;
 				}
-				state->phase = state->program.preserved[HJG_SIDE_BUILD] && hjg_parallel_has_unmatched(state) ?
+				state->phase = state->terms.preserved[HJG_SIDE_BUILD] && hjg_parallel_has_unmatched(state) ?
 					HJG_PHASE_UNMATCHED_BUILD : HJG_PHASE_NEXT_PASS;
 				break;
 
@@ -235,7 +235,7 @@ skip_candidate(HjgJoinState *state)
 static inline bool
 accept_candidate(HjgJoinState *state)
 {
-	const HjgProgram *program = &state->program;
+	const HjgJoinTerms *terms = &state->terms;
 	const HjgMatch *match = &state->match;
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	int			i = state->emit.next - 1;
@@ -245,11 +245,11 @@ accept_candidate(HjgJoinState *state)
 
 	if (match->first_match && hjg_test_bit(bits, bit))
 		return false;
-	if (HJG_IS_BUILD_ONLY(program->jointype) && hjg_test_bit(match->build_bits, build_row))
+	if (HJG_IS_BUILD_ONLY(terms->jointype) && hjg_test_bit(match->build_bits, build_row))
 		return false;
-	if (program->recheck_qual != NULL && !ExecQual(program->recheck_qual, econtext))
+	if (terms->recheck_qual != NULL && !ExecQual(terms->recheck_qual, econtext))
 		return false;
-	if (program->join_qual != NULL && !ExecQual(program->join_qual, econtext))
+	if (terms->join_qual != NULL && !ExecQual(terms->join_qual, econtext))
 	{
 		InstrCountFiltered2(state, 1);
 		return false;
@@ -268,7 +268,7 @@ next_passing(HjgJoinState *state)
 
 	while (emit->next < emit->n)
 	{
-		if (candidates && state->program.pair_filter != NULL && skip_candidate(state))
+		if (candidates && state->terms.pair_filter != NULL && skip_candidate(state))
 			continue;
 		econtext->ecxt_scantuple = next_row(emit);
 		if (emit->direct)

@@ -64,13 +64,13 @@ map_targets(List *targetlist, int nscan, int *place_of)
 void
 hjg_emit_init(HjgEmit *emit, const CustomScanState *node)
 {
-	const HjgProgram *program = emit->execution->program;
+	const HjgJoinTerms *terms = emit->execution->terms;
 	const PlanState *ps = &node->ss.ps;
 	int			nscan = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor->natts;
 	int		   *place_of = palloc(Max(nscan, 1) * sizeof(int));
 	const bool	moves = ps->ps_ProjInfo != NULL && map_targets(ps->plan->targetlist, nscan, place_of);
 
-	emit->direct = !program->residual && ps->qual == NULL && (ps->ps_ProjInfo == NULL || moves);
+	emit->direct = !terms->residual && ps->qual == NULL && (ps->ps_ProjInfo == NULL || moves);
 	emit->slot = node->ss.ss_ScanTupleSlot;
 	if (emit->direct && moves)
 	{

@@ -116,7 +116,7 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 	HjgResult	result = {.npages = 1};
 	HjgStatus	status;
 	uint64		start;
-	const bool	few = run->execution->program->hints.probe_rows <= MIN_FEW_PAIRS / 2 && batch->pairs == 0 && batch->slice.most <= 1;
+	const bool	few = run->execution->terms->hints.probe_rows <= MIN_FEW_PAIRS / 2 && batch->pairs == 0 && batch->slice.most <= 1;
 	const uint32 want = Max(batch->keys.nrows, few ? MIN_FEW_PAIRS : MIN_ENGINE_PAIRS);
 	HjgPair    *pairs;
 

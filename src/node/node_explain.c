@@ -360,7 +360,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 	show_kept(&report.kept_blocks, es);
 	show_count("Build Rows", NULL, report.build_rows, es);
 	show_count("Probe Rows", NULL, report.probe_rows, es);
-	if (state->program.use_filter || es->format != EXPLAIN_FORMAT_TEXT)
+	if (state->terms.use_filter || es->format != EXPLAIN_FORMAT_TEXT)
 		show_filter(&report, state->css.ss.ps.instrument->nloops, es);
 	show_count("Candidate Pairs", NULL, report.pairs, es);
 	show_sides("Early Materialization", report.gathered & HJG_SIDE_BIT(HJG_SIDE_PROBE),
@@ -385,15 +385,15 @@ hjg_explain(HjgJoinState *state, List *ancestors, ExplainState *es)
 	List	   *hash_clauses = list_nth(cscan->custom_exprs, HJG_EXPRS_HASH_CLAUSES);
 	List	   *join_qual = list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL);
 
-	ExplainPropertyText("Join Type", join_type_text(state->program.jointype), es);
+	ExplainPropertyText("Join Type", join_type_text(state->terms.jointype), es);
 	if (es->verbose)
-		ExplainPropertyBool("Inner Unique", state->program.inner_unique, es);
+		ExplainPropertyBool("Inner Unique", state->terms.inner_unique, es);
 	show_qual(hash_clauses, "Hash Cond", node, ancestors, es);
 	show_qual(join_qual, "Join Filter", node, ancestors, es);
 	if (join_qual != NIL && es->analyze && node->ss.ps.instrument != NULL)
 		show_filtered("Rows Removed by Join Filter", node, es);
-	if (state->program.use_filter || es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyBool("Bloom Filter", state->program.use_filter, es);
+	if (state->terms.use_filter || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyBool("Bloom Filter", state->terms.use_filter, es);
 	if (es->verbose || es->analyze)
 		show_target(&state->travel, es);
 	if (es->verbose)

@@ -9,17 +9,17 @@
 HjgMatchMode
 hjg_match_start(HjgMatch *match)
 {
-	const HjgProgram *program = match->program;
-	const bool	candidates = program->recheck != NULL || program->residual;
+	const HjgJoinTerms *terms = match->terms;
+	const bool	candidates = terms->recheck != NULL || terms->residual;
 	const bool	undecided = candidates || match->probe_bits != NULL;
 
 	match->first_unmet = 0;
 	match->first_match = undecided &&
-		(program->jointype == JOIN_SEMI || program->jointype == JOIN_ANTI || program->inner_unique);
-	match->on_host = match->first_match || (undecided && program->preserved[HJG_SIDE_PROBE]);
+		(terms->jointype == JOIN_SEMI || terms->jointype == JOIN_ANTI || terms->inner_unique);
+	match->on_host = match->first_match || (undecided && terms->preserved[HJG_SIDE_PROBE]);
 	if (match->on_host)
 		return HJG_MATCH_ALL;
-	switch (program->jointype)
+	switch (terms->jointype)
 	{
 		case JOIN_LEFT:
 		case JOIN_FULL:
@@ -29,7 +29,7 @@ hjg_match_start(HjgMatch *match)
 		case JOIN_ANTI:
 			return HJG_MATCH_ANTI;
 		default:
-			return program->inner_unique && !candidates ? HJG_MATCH_SEMI : HJG_MATCH_ALL;
+			return terms->inner_unique && !candidates ? HJG_MATCH_SEMI : HJG_MATCH_ALL;
 	}
 }
 
@@ -46,7 +46,7 @@ hjg_match_is_over(HjgMatch *match, uint32 nrows)
 	const uint64 *bits = match->build_bits;
 	uint64		rest;
 
-	if (!HJG_IS_BUILD_ONLY(match->program->jointype))
+	if (!HJG_IS_BUILD_ONLY(match->terms->jointype))
 		return false;
 	while (match->first_unmet + 64 <= nrows && bits[match->first_unmet >> 6] == ~UINT64CONST(0))
 		match->first_unmet += 64;

@@ -69,7 +69,7 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	HjgParallel *parallel = state->parallel;
 	HjgReason	reason = HJG_REASON_SMALL;
 	int			key_width = state->inner.keys.codec->key_width;
-	HjgJobHints hints = state->program.hints;
+	HjgJobHints hints = state->terms.hints;
 	double		rows = state->inner.plan->plan->plan_rows;
 
 	shared->has_job = false;

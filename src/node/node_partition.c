@@ -174,7 +174,7 @@ hjg_partitions_read_probe(HjgPartitions *partitions)
 	HjgProbeFilter *filter = partitions->filter;
 	HjgBuildShare   *share = partitions->share;
 	HjgSide    *side = partitions->outer;
-	const bool	preserved = partitions->execution->program->preserved[HJG_SIDE_PROBE];
+	const bool	preserved = partitions->execution->terms->preserved[HJG_SIDE_PROBE];
 	bool		timing = partitions->execution->timing;
 	uint64		start = timing ? hjg_now_ns() : 0;
 	HjgRow		row;
@@ -221,7 +221,7 @@ hjg_partitions_split(HjgPartitions *partitions, HjgPartition *partition, size_t 
 {
 	HjgSide    *inner = partitions->build->side;
 	HjgSide    *outer = partitions->outer;
-	const bool	preserved = partitions->execution->program->preserved[HJG_SIDE_PROBE];
+	const bool	preserved = partitions->execution->terms->preserved[HJG_SIDE_PROBE];
 	int			level = partition->level + 1;
 	uint64		nbuild = hjg_rows_spill_nrows(partition->build);
 	bool		timing = partitions->execution->timing;

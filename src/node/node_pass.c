@@ -105,7 +105,7 @@ probe_side_is_empty(HjgPartitions *partitions)
 	uint64		start = execution->timing ? hjg_now_ns() : 0;
 	bool		empty;
 
-	if (partitions->filter->far || execution->program->preserved[HJG_SIDE_BUILD] ||
+	if (partitions->filter->far || execution->terms->preserved[HJG_SIDE_BUILD] ||
 		outer->plan->plan->startup_cost >= inner->plan->plan->total_cost)
 		return false;
 	empty = !hjg_side_peek(outer);
@@ -138,7 +138,7 @@ partition_matters(const HjgPartitions *partitions, const HjgPartition *partition
 {
 	uint64		nbuild = hjg_rows_spill_nrows(partition->build);
 	uint64		nprobe = hjg_rows_spill_nrows(partition->probe);
-	const bool *preserved = partitions->execution->program->preserved;
+	const bool *preserved = partitions->execution->terms->preserved;
 
 	return (nbuild > 0 && nprobe > 0) || (nprobe > 0 && preserved[HJG_SIDE_PROBE]) ||
 		(nbuild > 0 && preserved[HJG_SIDE_BUILD]);
@@ -183,9 +183,9 @@ probe_words(const HjgPartitions *partitions)
 static void
 start_passes(HjgPartitions *partitions)
 {
-	const HjgProgram *program = partitions->execution->program;
+	const HjgJoinTerms *terms = partitions->execution->terms;
 
-	if (program->preserved[HJG_SIDE_PROBE] || program->jointype == JOIN_SEMI)
+	if (terms->preserved[HJG_SIDE_PROBE] || terms->jointype == JOIN_SEMI)
 		partitions->build->match->probe_bits =
 			MemoryContextAllocExtended(partitions->context, probe_words(partitions) * sizeof(uint64),
 									   MCXT_ALLOC_ZERO | MCXT_ALLOC_HUGE);
@@ -235,7 +235,7 @@ drop_matched_probe(HjgPartitions *partitions)
 	if (nmatched < hjg_rows_spill_nrows(partitions->current->probe) - nmatched)
 		return true;
 	keep_unmatched_probe(partitions);
-	return hjg_rows_spill_nrows(partitions->current->probe) > 0 || partitions->execution->program->preserved[HJG_SIDE_BUILD];
+	return hjg_rows_spill_nrows(partitions->current->probe) > 0 || partitions->execution->terms->preserved[HJG_SIDE_BUILD];
 }
 
 static void

@@ -46,7 +46,7 @@
 static inline bool
 is_preserved(const HjgProbe *probe)
 {
-	return probe->execution->program->preserved[HJG_SIDE_PROBE];
+	return probe->execution->terms->preserved[HJG_SIDE_PROBE];
 }
 
 /* ---------- filling ---------- */
@@ -392,7 +392,7 @@ take_pairs(HjgProbe *probe, HjgProbeBatch *batch)
 	pairs->n = hjg_candidates_next(probe, batch);
 	if (pairs->n == 0)
 		return false;
-	pairs->candidates = probe->execution->program->residual;
+	pairs->candidates = probe->execution->terms->residual;
 	pairs->rows[HJG_SIDE_PROBE] = batch_rows(batch, true);
 	pairs->rows[HJG_SIDE_BUILD] = hjg_stored_rows(probe->build->rows);
 	for (int s = 0; s < HJG_SIDES; s++)

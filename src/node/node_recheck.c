@@ -171,7 +171,7 @@ recheck_ordinals(const HjgSimpleOperator *op, const Datum *left, const Datum *ri
 void
 hjg_recheck_pairs(const HjgProbe *probe, const HjgProbeBatch *batch, int npairs)
 {
-	HjgRecheck *recheck = probe->execution->program->recheck;
+	HjgRecheck *recheck = probe->execution->terms->recheck;
 	const HjgPairVector *pairs = probe->pairs;
 	bool	   *pass = pairs->pass;
 	Datum		left[HJG_VECTOR_ROWS];

@@ -61,7 +61,7 @@ hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, Hj
 static void
 start_job(HjgRun *run)
 {
-	HjgJobHints hints = run->execution->program->hints;
+	HjgJobHints hints = run->execution->terms->hints;
 	HjgJoinSpec spec;
 	HjgReason	reason;
 
@@ -85,7 +85,7 @@ start_job(HjgRun *run)
 static inline bool
 job_undecided(const HjgRun *run)
 {
-	const HjgJobHints *hints = &run->execution->program->hints;
+	const HjgJobHints *hints = &run->execution->terms->hints;
 
 	return run->job == NULL && run->share == NULL && run->reason == HJG_REASON_SMALL && hjg_in_backend_rows >= 0 &&
 		!(hjg_in_backend_rows > 0 && hints->in_backend && run->build.nrows <= hints->most_in_backend_rows);

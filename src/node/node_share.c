@@ -200,7 +200,7 @@ published_by(HjgParallel *parallel, int i)
 void
 hjg_share_sum_up(HjgParallel *parallel, HjgProbeFilter *filter)
 {
-	const HjgProgram *program = filter->execution->program;
+	const HjgJoinTerms *terms = filter->execution->terms;
 	HjgParallelShared *shared = parallel->shared;
 	uint32		nranges = pg_atomic_read_u32(&shared->next_range);
 	uint64		nbits = (uint64) nranges * shared->range_rows;
@@ -211,7 +211,7 @@ hjg_share_sum_up(HjgParallel *parallel, HjgProbeFilter *filter)
 	range_nrows = hjg_share_alloc(parallel, Max(nranges, 1) * sizeof(uint32), &name);
 	shared->build.range_nrows = name;
 	memset(range_nrows, 0, nranges * sizeof(uint32));
-	if (program->track_build)
+	if (terms->track_build)
 	{
 		matched = hjg_share_alloc(parallel, (nbits / 64 + 1) * sizeof(uint64), &name);
 		shared->build.matched = name;
@@ -240,7 +240,7 @@ hjg_share_sum_up(HjgParallel *parallel, HjgProbeFilter *filter)
 				matched[(segment->first_row + segment->nrows) / 64] = ~UINT64CONST(0) << segment->nrows % 64;
 		}
 	}
-	if (program->use_filter && shared->build.nrows > 0)
+	if (terms->use_filter && shared->build.nrows > 0)
 	{
 		void	   *memory;
 
@@ -307,7 +307,7 @@ hjg_share_take_in(HjgParallel *parallel, HjgBuild *build, HjgProbeFilter *filter
 		elog(ERROR, "shared build side has %u rows instead of " UINT64_FORMAT, run->build.nrows, shared->build.nrows);
 	run->range_nrows = hjg_share_at(parallel, shared->build.range_nrows);
 	run->range_shift = pg_leftmost_one_pos32(shared->range_rows);
-	if (build->execution->program->track_build)
+	if (build->execution->terms->track_build)
 		build->match->build_bits = hjg_share_at(parallel, shared->build.matched);
 	/* some build keys did not fit in the arena; that is the only possible reason */
 	if (shared->has_job && !shared->build.in_job && !run->job_lost)
@@ -353,7 +353,7 @@ hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions)
 void
 hjg_share_route(HjgBuildShare *share, HjgPartitions *partitions, double row_bytes)
 {
-	const HjgProgram *program = partitions->execution->program;
+	const HjgJoinTerms *terms = partitions->execution->terms;
 	HjgParallel *parallel = hjg_parallel_of(share);
 	HjgParallelShared *shared = parallel->shared;
 
@@ -361,7 +361,7 @@ hjg_share_route(HjgBuildShare *share, HjgPartitions *partitions, double row_byte
 	if (pg_atomic_read_u32(&shared->partitions.n) == 0)
 	{
 		/* if the estimate was too low, twice the memory of all participants is a fair guess */
-		double		bytes = Max(row_bytes * program->hints.all_build_rows, 2.0 * pg_atomic_read_u64(&shared->bytes));
+		double		bytes = Max(row_bytes * terms->hints.all_build_rows, 2.0 * pg_atomic_read_u64(&shared->bytes));
 		int			npartitions = hjg_partition_count(bytes, HJG_SHARED_SPILL_BUFFER_BYTES);
 		size_t		file_bytes = MAXALIGN(hjg_rows_spill_shared_bytes(shared->nmembers));
 		char	   *place;
@@ -377,7 +377,7 @@ hjg_share_route(HjgBuildShare *share, HjgPartitions *partitions, double row_byte
 			name[0] = 'p';
 			hjg_rows_spill_shared_init(place + file_bytes, shared->nmembers, name);
 		}
-		if (program->use_filter)
+		if (terms->use_filter)
 		{
 			shared->build.filter_bytes = hjg_probe_filter_bytes(bytes / Max(row_bytes, 1), shared->nmembers);
 			shared->partitions.filter = dsa_allocate_extended(parallel->area, shared->build.filter_bytes, DSA_ALLOC_HUGE);

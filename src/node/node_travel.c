@@ -224,7 +224,7 @@ hjg_travel_begin(HjgTravel *travel, HjgProbeFilter *filter, const HjgSide *outer
 	const HjgSideKeys *keys = &outer->keys;
 
 	/* each key has a byte at least */
-	if (!filter->execution->program->use_filter || !keys->plain)
+	if (!filter->execution->terms->use_filter || !keys->plain)
 		return;
 	travel->filter = filter;
 	travel->codec = keys->codec;

@@ -73,9 +73,9 @@ make_verify(HjgJoinState *state)
 		verify->sides[s].side = (HjgSideId) s;
 		side->kept = &verify->sides[s];
 		/* semi and anti joins leave open which match of a row is found, and nobody reads it */
-		if (s == HJG_SIDE_BUILD && (state->program.jointype == JOIN_SEMI || state->program.jointype == JOIN_ANTI))
+		if (s == HJG_SIDE_BUILD && (state->terms.jointype == JOIN_SEMI || state->terms.jointype == JOIN_ANTI))
 			continue;
-		if (s == HJG_SIDE_PROBE && HJG_IS_BUILD_ONLY(state->program.jointype))
+		if (s == HJG_SIDE_PROBE && HJG_IS_BUILD_ONLY(state->terms.jointype))
 			continue;
 		for (int c = 0; c < side->payload.n; c++)
 			if (state->emit.target[s][c] >= 0)

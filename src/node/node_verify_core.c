@@ -168,7 +168,7 @@ make_core_join(const HjgJoinState *state, const HjgVerify *verify)
 {
 	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
 	const TupleDesc scan_desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	const JoinType jointype = state->program.jointype;
+	const JoinType jointype = state->terms.jointype;
 	const bool	mirrored = HJG_IS_BUILD_ONLY(jointype);
 	const HjgSideId outer = mirrored ? HJG_SIDE_BUILD : HJG_SIDE_PROBE;
 	const HjgSideId inner = mirrored ? HJG_SIDE_PROBE : HJG_SIDE_BUILD;
@@ -196,7 +196,7 @@ make_core_join(const HjgJoinState *state, const HjgVerify *verify)
 	hash->skewTable = InvalidOid;
 
 	join->join.jointype = jointype == HJG_JOIN_RIGHT_SEMI ? JOIN_SEMI : jointype == HJG_JOIN_RIGHT_ANTI ? JOIN_ANTI : jointype;
-	join->join.inner_unique = state->program.inner_unique && !mirrored;
+	join->join.inner_unique = state->terms.inner_unique && !mirrored;
 	join->join.joinqual = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL), &mapping);
 	join->join.plan.targetlist = map_list(joined, &mapping);
 	join->join.plan.qual = map_list(cscan->scan.plan.qual, &mapping);
@@ -277,8 +277,8 @@ hjg_verify_by_core(const HjgJoinState *state, HjgVerify *verify)
 	KeptScan   *inner = (KeptScan *) outerPlanState(innerPlanState(join));
 	TupleTableSlot *slot;
 
-	outer->kept = &verify->sides[HJG_IS_BUILD_ONLY(state->program.jointype) ? HJG_SIDE_BUILD : HJG_SIDE_PROBE];
-	inner->kept = &verify->sides[HJG_IS_BUILD_ONLY(state->program.jointype) ? HJG_SIDE_PROBE : HJG_SIDE_BUILD];
+	outer->kept = &verify->sides[HJG_IS_BUILD_ONLY(state->terms.jointype) ? HJG_SIDE_BUILD : HJG_SIDE_PROBE];
+	inner->kept = &verify->sides[HJG_IS_BUILD_ONLY(state->terms.jointype) ? HJG_SIDE_PROBE : HJG_SIDE_BUILD];
 	rescan_kept_scan(&outer->css);
 	rescan_kept_scan(&inner->css);
 	for (;;)
