@@ -222,6 +222,10 @@ build/test_cuda: test/device/test_cuda.c $(patsubst %,test/device/cuda_%.c,suppo
 build/test_payload: test/device/test_payload.c test/device/fault_loop.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
+program_test_srcs = test/device/test_program.c test/device/program_cases.c test/device/program_times.c test/device/fault_loop.c test/device/job_support.c $(engine_support)
+build/test_program: $(program_test_srcs) test/engine/hjg_test_engine.h test/device/hjg_program_cases.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
 build/test_resident: test/device/test_resident.c $(engine_support) test/engine/hjg_test_engine.h $(lab_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
@@ -234,12 +238,22 @@ build/test_jobs: test/device/test_jobs.c test/device/job_support.c $(engine_supp
 build/test_jobs_tsan: test/device/test_jobs.c test/device/job_support.c $(engine_support) $(filter-out src/device/device_main.c,$(device_srcs)) $(pure_srcs) build/kernels/images.o
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Wno-unused-parameter -Itest/device -O1 -fsanitize=thread -o $@ $^ -ldl -lm
+# programs under the sanitizers, on an emulated device with the same
+program_srcs = $(patsubst %,src/device/device_%.c,program_check cuda_program cuda_pipeline cuda_resident cuda_memory)
+build/test_program_asan: $(program_test_srcs) test/device/hjg_program_cases.h build/stub_asan/libcuda.so.1 $(program_srcs) $(filter-out $(patsubst src/%.c,build/%.o,$(program_srcs)),$(cuda_test_objs))
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Wno-unused-parameter -Itest/device -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(filter %.c %.o,$^) -ldl -lm
+build/stub_asan/libcuda.so.1: $(wildcard test/device/stub_*.c test/device/hjg_*.h) $(wildcard kernels/hjg_*_steps.h) $(wildcard src/device/*.h src/layout/*.h)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Wno-unused-parameter -fPIC -Ikernels -Itest/device -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -shared -o $@ $(filter %.c,$^)
 build/test_large: test/device/test_large.c test/device/job_support.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_job_support.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-check-cuda: build/test_large build/test_cuda build/test_payload build/test_resident build/test_host_joins build/test_jobs build/test_jobs_tsan build/stub/libcuda.so.1
+check-cuda: build/test_large build/test_cuda build/test_payload build/test_program build/test_program_asan build/test_resident build/test_host_joins build/test_jobs build/test_jobs_tsan build/stub/libcuda.so.1
 	LD_LIBRARY_PATH=build/stub build/test_cuda
 	LD_LIBRARY_PATH=build/stub build/test_payload
+	LD_LIBRARY_PATH=build/stub build/test_program
+	LD_LIBRARY_PATH=build/stub_asan build/test_program_asan --hostile
 	LD_LIBRARY_PATH=build/stub build/test_resident
 	LD_LIBRARY_PATH=build/stub build/test_host_joins
 	LD_LIBRARY_PATH=build/stub build/test_jobs

@@ -293,7 +293,7 @@ typedef struct HjgExpected
 {
 	hjg_u32		round;
 	hjg_u32		mode;			/* HjgMatchMode */
-	hjg_u64		probe_rows;
+	hjg_u64		probe_rows;		/* of a program: words of the result that are known to come */
 	hjg_u64		build_limit;	/* highest build row number plus 1 */
 	HjgCursor	cursor;
 	HjgPair   **pages;

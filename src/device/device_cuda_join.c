@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/hjg_cuda_join.h"
+#include "device/hjg_cuda_program.h"
 
 /* Intervals of searching for new devices: without the driver's library, with it, with a context. */
 #define ABSENT_MS 30000
@@ -246,4 +246,5 @@ const HjgDriver hjg_cuda_driver = {
 	.open_stream = cuda_open_stream,
 	.stats = cuda_stats,
 	.free = cuda_free,
+	.programs = &hjg_cuda_program_driver,
 };

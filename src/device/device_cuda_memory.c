@@ -10,6 +10,8 @@
  * of about their size.  Kept blocks use budget only while no job needs it: they are freed first.  If
  * another program has taken the device's memory, cuMemAlloc fails within the budget, and the job fails
  * before it has returned a pair.
+ *
+ * Memory that is held for later alone (device_cuda_resident.c) is granted like a job's, and given up when one needs it.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -35,6 +37,8 @@ struct HjgCudaPool
 {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
+	HjgCudaReclaim reclaim;		/* or NULL */
+	void	   *reclaim_arg;
 	size_t		budget_bytes;
 	size_t		granted_bytes;
 	hjg_u64		next_ticket;	/* of the queue */
@@ -82,6 +86,31 @@ hjg_cuda_pool_budget(const HjgCudaPool *pool)
 	return pool->budget_bytes;
 }
 
+void
+hjg_cuda_pool_reclaim(HjgCudaPool *pool, HjgCudaReclaim reclaim, void *arg)
+{
+	pthread_mutex_lock(&pool->lock);
+	pool->reclaim = reclaim;
+	pool->reclaim_arg = arg;
+	pthread_mutex_unlock(&pool->lock);
+}
+
+/* Let granted memory be given up; called with the lock, which is free meanwhile.  False when there is none. */
+static bool
+reclaim_granted(HjgCudaPool *pool, size_t bytes)
+{
+	const HjgCudaReclaim reclaim = pool->reclaim;
+	void	   *arg = pool->reclaim_arg;
+	bool		freed;
+
+	if (reclaim == NULL)
+		return false;
+	pthread_mutex_unlock(&pool->lock);
+	freed = reclaim(arg, bytes);
+	pthread_mutex_lock(&pool->lock);
+	return freed;
+}
+
 HjgStatus
 hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *env, unsigned wait_ms, HjgCudaGrant *grant)
 {
@@ -102,6 +131,8 @@ hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *env, unsigned wait
 	{
 		bool		stop;
 
+		if (pool->serving == ticket && reclaim_granted(pool, bytes - (pool->budget_bytes - pool->granted_bytes)))
+			continue;
 		if (pool->serving == ticket && hjg_now_ns() >= until)
 		{
 			status = HJG_ERR_MEMORY;
@@ -137,6 +168,9 @@ hjg_cuda_admit_spare(HjgCudaPool *pool, size_t bytes, HjgCudaGrant *grant)
 
 	*grant = (HjgCudaGrant) {.pool = pool};
 	pthread_mutex_lock(&pool->lock);
+	while (pool->nwaiting == 0 && bytes > (pool->budget_bytes - pool->granted_bytes) / 2 &&
+		   bytes <= pool->budget_bytes / 2 && reclaim_granted(pool, bytes))
+		;
 	if (pool->nwaiting == 0 && bytes <= (pool->budget_bytes - pool->granted_bytes) / 2)
 	{
 		pool->granted_bytes += bytes;
@@ -144,6 +178,16 @@ hjg_cuda_admit_spare(HjgCudaPool *pool, size_t bytes, HjgCudaGrant *grant)
 		status = HJG_OK;
 	}
 	pthread_mutex_unlock(&pool->lock);
+	return status;
+}
+
+HjgStatus
+hjg_cuda_admit_more(HjgCudaGrant *grant, size_t bytes, const HjgEnv *env, unsigned wait_ms)
+{
+	HjgCudaGrant more;
+	HjgStatus	status = hjg_cuda_admit(grant->pool, bytes, env, wait_ms, &more);
+
+	grant->bytes += more.bytes;
 	return status;
 }
 
@@ -245,7 +289,9 @@ hjg_cuda_block_take(HjgCudaGrant *grant, size_t bytes, HjgCudaPtr *ptr)
 	if (bytes > grant->bytes - grant->used_bytes)
 		return HJG_CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&pool->lock);
-	result = take_block(pool, bytes, ptr);
+	do
+		result = take_block(pool, bytes, ptr);
+	while (result == HJG_CUDA_ERROR_OUT_OF_MEMORY && reclaim_granted(pool, bytes));
 	pthread_mutex_unlock(&pool->lock);
 	if (result != HJG_CUDA_SUCCESS)
 		return result;

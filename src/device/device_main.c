@@ -48,6 +48,7 @@ print_usage(void)
 		   "  --server-fd=N   descriptor of the shared memory that is read only\n"
 		   "  --device-fd=N   descriptor of the shared memory that is written, too\n"
 		   "  --confine=DIR   deny access to this data directory, and to all else that drivers do not need\n"
+		   "  --kept-fd=N     descriptor of the memory of kept columns, if there is any\n"
 		   "  --socket-fd=N   descriptor of the socket to the supervisor\n"
 		   "  --epoch=N       number of this process in the life of the arena\n"
 		   "  --parent=PID    exit at once unless this is the parent process\n");
@@ -188,7 +189,7 @@ main(int argc, char **argv)
 {
 	enum
 	{
-		OPT_CACHE_DIR = 1, OPT_CONFINE, OPT_LIST, OPT_PROBE_OPENCL, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_SERVER, OPT_DEVICE_HALF, OPT_SOCKET, OPT_EPOCH,
+		OPT_CACHE_DIR = 1, OPT_CONFINE, OPT_LIST, OPT_PROBE_OPENCL, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_KEPT, OPT_SERVER, OPT_DEVICE_HALF, OPT_SOCKET, OPT_EPOCH,
 		OPT_PARENT, OPT_DEVICE, OPT_MEMORY
 	};
 	static const struct option options[] = {
@@ -199,6 +200,7 @@ main(int argc, char **argv)
 		{"device-memory", required_argument, NULL, OPT_MEMORY},
 		{"epoch", required_argument, NULL, OPT_EPOCH},
 		{"help", no_argument, NULL, OPT_HELP},
+		{"kept-fd", required_argument, NULL, OPT_KEPT},
 		{"list", no_argument, NULL, OPT_LIST},
 		{"parent", required_argument, NULL, OPT_PARENT},
 		{"probe-opencl", no_argument, NULL, OPT_PROBE_OPENCL},
@@ -212,6 +214,7 @@ main(int argc, char **argv)
 	static HjgServe serve;
 	int			server_fd = -1;
 	int			device_fd = -1;
+	int			kept_fd = -1;
 	int			epoch = 0;
 	int			parent = 0;
 	int			memory_mb = 0;
@@ -237,6 +240,9 @@ main(int argc, char **argv)
 				break;
 			case OPT_DEVICE_HALF:
 				bad = parse_number(optarg, &device_fd);
+				break;
+			case OPT_KEPT:
+				bad = parse_number(optarg, &kept_fd);
 				break;
 			case OPT_SOCKET:
 				bad = parse_number(optarg, &serve.socket);
@@ -305,5 +311,7 @@ main(int argc, char **argv)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || (parent != 0 && getppid() != parent))
 		return 1;
 	serve.epoch = (hjg_u32) epoch;
+	if (kept_fd >= 0 && !hjg_device_map_kept(kept_fd, &serve.kept))
+		fprintf(stderr, "hjoin_gpu_device: cannot use the memory of kept columns: %s\n", strerror(errno));
 	return serve_arena(server_fd, device_fd, &serve, data_dir, cache_dir);
 }

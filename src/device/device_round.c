@@ -7,7 +7,7 @@
  *
  * When a device gives up a join, the cpu engine joins instead, on the first stream, once no other operation
  * of the join runs.  Until then an operation that failed beside others, or on another stream, is queued
- * again.
+ * again.  A program (layout/hjg_program.h) only runs where it was sent: the backend decides what else is to be done.
  */
 #define _GNU_SOURCE
 
@@ -165,7 +165,7 @@ gives_up(const HjgJobTask *task, HjgStatus status)
 {
 	int			number;
 
-	return (status == HJG_ERR_MEMORY || status == HJG_ERR_DEVICE) &&
+	return (status == HJG_ERR_MEMORY || status == HJG_ERR_DEVICE) && task->spec.mode != HJG_MATCH_PROGRAM &&
 		task->driver != NULL && task->driver != hjg_driver_of(CPU_DEVICE, &number);
 }
 
@@ -193,6 +193,9 @@ static bool
 read_spec(const HjgJobSlot *job, HjgJoinSpec *spec)
 {
 	hjg_words_copy(spec, &job->spec, sizeof(*spec));
+	if (spec->mode == HJG_MATCH_PROGRAM)
+		return spec->key_width == sizeof(hjg_u64) && spec->payload.bytes[HJG_SIDE_BUILD] == 0 &&
+			spec->payload.bytes[HJG_SIDE_PROBE] == 0;
 	return (spec->key_width == HJG_KEY_WIDTH_4 || spec->key_width == HJG_KEY_WIDTH_8 || spec->key_width == HJG_KEY_WIDTH_16) &&
 		spec->mode <= HJG_MATCH_ANTI && hjg_payload_valid(spec->payload) &&
 		hjg_strategy_name((int) spec->strategy) != NULL && spec->pipeline < HJG_PIPELINE_COUNT;
@@ -210,6 +213,10 @@ run_build(HjgJobTask *task, const HjgJobSlot *job)
 	task->driver = hjg_driver_of((int) __atomic_load_n(&job->device_ix, __ATOMIC_RELAXED), &number);
 	if (task->driver == NULL)
 		return HJG_ERR_INPUT;
+	if (task->spec.mode == HJG_MATCH_PROGRAM)
+		task->driver = task->driver->programs;
+	if (task->driver == NULL)
+		return HJG_ERR_DEVICE;
 	if (env_poll(&task->streams[0]))
 		return HJG_ERR_CANCELLED;
 	for (int i = 0; i < HJG_MAX_STREAMS; i++)

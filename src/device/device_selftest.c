@@ -152,6 +152,8 @@ count_expected_pairs(HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_rows, 
 			case HJG_MATCH_ANTI:
 				npairs += matches == 0;
 				break;
+			case HJG_MATCH_PROGRAM:
+				break;
 		}
 	}
 	return npairs;

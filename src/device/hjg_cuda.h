@@ -18,6 +18,8 @@
  *		strategy	a resident join: both sides lie in device memory
  *		driver		HjgDriver "cuda": arena in, strategy, arena out
  *
+ * Programs (hjg_cuda_program.h) use the layers up to streams.
+ *
  * Threads.  A stream and everything that belongs to it are used by one thread at a time.  All threads may
  * use devices and memory.  A thread makes the context current with hjg_cuda_enter() before it uses a
  * stream.
@@ -235,7 +237,16 @@ extern HjgStatus hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *e
  * others.
  */
 extern HjgStatus hjg_cuda_admit_spare(HjgCudaPool *pool, size_t bytes, HjgCudaGrant *grant);
+/* Add to a grant, as hjg_cuda_admit(). */
+extern HjgStatus hjg_cuda_admit_more(HjgCudaGrant *grant, size_t bytes, const HjgEnv *env, unsigned wait_ms);
 extern void hjg_cuda_dismiss(HjgCudaGrant *grant);
+
+/*
+ * Set the function that frees granted memory which nobody needs now, about as much as asked for; it returns false when there is
+ * none.  It is called, by any thread, before a request for memory fails or waits.
+ */
+typedef bool (*HjgCudaReclaim) (void *arg, size_t bytes);
+extern void hjg_cuda_pool_reclaim(HjgCudaPool *pool, HjgCudaReclaim reclaim, void *arg);
 
 static inline void
 hjg_cuda_grant_use(HjgCudaGrant *grant, size_t bytes)

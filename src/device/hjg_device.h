@@ -57,6 +57,11 @@ typedef struct HjgDriver
 	/* Fill in the join's statistics; may be called during probes. */
 	void		(*stats) (const void *join, HjgJobStats *stats);
 	void		(*free) (void *join);
+	/*
+	 * Not NULL: the operations of programs (layout/hjg_program.h) on these devices.  build() runs the program, whose words are
+	 * the build keys; probe(), without rows, gives the next words of the result.
+	 */
+	const struct HjgDriver *programs;
 } HjgDriver;
 
 /* Most operations of one job that run at a time. */
@@ -160,11 +165,24 @@ extern const char *hjg_fault_variable(const char *name);
 /* Inject the fault due here: may not return (die, exit, hang), or take long with calls of poll (slow). */
 extern HjgSpoil hjg_fault_here(HjgFaultPhase phase, bool (*poll) (void *), void *arg);
 
+/* ---- device_kept.c: the file of kept columns ---- */
+
+/* Its memory, or none. Backends write to it at any time: copies of it are checked, and it is not otherwise read. */
+typedef struct HjgKeptFile
+{
+	const char *base;
+	hjg_u64		nbytes;
+} HjgKeptFile;
+
+/* Map the file; false, with errno, when that fails or it could become shorter. */
+extern bool hjg_device_map_kept(int fd, HjgKeptFile *file);
+
 /* ---- device_scheduler.c ---- */
 
 typedef struct HjgServe
 {
 	HjgArenaView view;
+	HjgKeptFile kept;
 	int			socket;			/* to the supervisor */
 	hjg_u32		epoch;			/* number of this process in the arena's sequence of device processes */
 	int			nthreads;		/* of the engine pool; 0 = one for each CPU */

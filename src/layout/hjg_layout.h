@@ -29,7 +29,7 @@ typedef uint64_t hjg_u64;
 #endif
 
 /* Version of all layouts in this room; the device process refuses an arena of another version. */
-#define HJG_LAYOUT_VERSION 13
+#define HJG_LAYOUT_VERSION 14
 
 /* Number of doubles of a calibration: HjgCalibration. */
 #define HJG_CALIBRATION_VALUES 176
@@ -68,7 +68,8 @@ typedef enum HjgMatchMode
 	HJG_MATCH_ALL = 0,			/* m pairs */
 	HJG_MATCH_LEFT,				/* m pairs, or one with HJG_NO_ROW when m = 0 */
 	HJG_MATCH_SEMI,				/* one pair with any of the matches if m > 0 */
-	HJG_MATCH_ANTI				/* one pair with HJG_NO_ROW if m = 0 */
+	HJG_MATCH_ANTI,				/* one pair with HJG_NO_ROW if m = 0 */
+	HJG_MATCH_PROGRAM			/* no join: see hjg_program.h */
 } HjgMatchMode;
 
 /* Key widths in bytes; keys compare bytewise. */

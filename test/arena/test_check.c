@@ -92,6 +92,13 @@ static const Case cases[] = {
 	{"no match is refused in a semi join", HJG_MATCH_SEMI, HJG_CHECK_ROW, 600, {700, 0, 0}, 300, {400, HJG_NO_ROW}},
 	{"a build row out of range is refused in a left join", HJG_MATCH_LEFT, HJG_CHECK_ROW, 600, {700, 0, 0}, 300, {400, NBUILD}},
 	{"a build row is refused in an anti join", HJG_MATCH_ANTI, HJG_CHECK_ROW, 600, {700, 0, 0}, 300, {400, 0}},
+	{"words of a program's result are taken", HJG_MATCH_PROGRAM, HJG_CHECK_GOOD, 600, {700, 0, 0}, -1, {0, 0}},
+	{"any word of a program's result is taken", HJG_MATCH_PROGRAM, HJG_CHECK_GOOD, 600, {700, 0, 0}, 300, {0xFFFFFFFF, HJG_NO_ROW}},
+	{"words behind those that are known to come are taken", HJG_MATCH_PROGRAM, HJG_CHECK_GOOD, 1000, {1100, 0, 0}, -1, {0, 0}},
+	{"more words than fit are refused", HJG_MATCH_PROGRAM, HJG_CHECK_COUNT, NPAGES * PAGE_PAIRS + 1, {100 + NPAGES * PAGE_PAIRS + 1, 0, 0}, -1, {0, 0}},
+	{"no words are refused where some are to come", HJG_MATCH_PROGRAM, HJG_CHECK_CURSOR, 0, {100, 0, 0}, -1, {0, 0}},
+	{"a cursor that does not count the words is refused", HJG_MATCH_PROGRAM, HJG_CHECK_CURSOR, 600, {701, 0, 0}, -1, {0, 0}},
+	{"a word that is cut is refused", HJG_MATCH_PROGRAM, HJG_CHECK_CURSOR, 600, {700, 0, 5}, -1, {0, 0}},
 	{"a match mode that does not exist is refused", (HjgMatchMode) 9, HJG_CHECK_ROW, 600, {700, 0, 0}, -1, {0, 0}},
 };
 
@@ -122,6 +129,19 @@ test_rounds(void)
 	sum_up();
 	reported.checksum ^= 1;
 	test_claim(check() == HJG_CHECK_CHECKSUM, "a wrong checksum is refused");
+
+	make_sound(HJG_MATCH_PROGRAM);
+	sum_up();
+	pages[1][3].build_row ^= 1;
+	test_claim(check() == HJG_CHECK_CHECKSUM, "a changed word is noticed");
+
+	make_sound(HJG_MATCH_PROGRAM);
+	sum_up();
+	expected.probe_rows = 100;
+	reported.npairs = 0;
+	reported.cursor.row = 100;
+	sum_up();
+	test_claim(check() == HJG_CHECK_GOOD, "a program's result may end");
 
 	make_sound(HJG_MATCH_ALL);
 	sum_up();

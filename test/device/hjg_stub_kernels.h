@@ -38,13 +38,14 @@ typedef struct StubKernel
 } StubKernel;
 
 /*
- * Kernels of the csr table, of resident joins, of those of the literature, and of their last step; each
- * ends with an entry without a stem.
+ * Kernels of the csr table, of resident joins, of those of the literature, of their last step, and of
+ * programs; each ends with an entry without a stem.
  */
 extern const StubKernel hjg_stub_csr[];
 extern const StubKernel hjg_stub_resident[];
 extern const StubKernel hjg_stub_literature[];
 extern const StubKernel hjg_stub_match[];
+extern const StubKernel hjg_stub_program[];
 
 /* ---- keys, rows and pairs ---- */
 

@@ -3,7 +3,7 @@
  *	  A libcuda.so.1 for tests without a GPU: devices whose memory is the host's.
  *
  * Kernels run at once and on the calling thread (stub_csr.c, stub_resident.c, stub_literature.c,
- * stub_match.c), with the same step functions as on a device (kernels/hjg_csr_steps.h) or with plain loops
+ * stub_match.c, stub_program.c), with the same step functions as on a device (kernels/hjg_csr_steps.h) or with plain loops
  * of the same result.  Copies happen at once too, so only a GPU host tests the order of streams.  But
  * queued work counts as in flight until an event behind it has been found complete.
  *
@@ -608,7 +608,7 @@ cuModuleGetGlobal_v2(HjgCudaPtr *ptr, size_t *bytes, void *module, const char *n
 int
 cuModuleGetFunction(void **function, void *module, const char *name)
 {
-	static const StubKernel *const kernels[] = {hjg_stub_csr, hjg_stub_resident, hjg_stub_literature, hjg_stub_match};
+	static const StubKernel *const kernels[] = {hjg_stub_csr, hjg_stub_resident, hjg_stub_literature, hjg_stub_match, hjg_stub_program};
 
 	ENTER();
 	*function = NULL;

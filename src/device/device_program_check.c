@@ -1,0 +1,292 @@
+/*
+ * device_program_check.c
+ *	  Copies a program out of memory that others can write to, and checks the copy.
+ *
+ * The runner uses what is checked here without further checks: all numbers that lead to memory are within their arrays, and all
+ * work is bounded by the size of the block.  Whether the program computes what its writer meant is not known here.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/hjg_device_program.h"
+
+/* Leave the function with what is wrong. */
+#define REQUIRE(condition, wrong) \
+	do { \
+		if (!(condition)) \
+			return wrong; \
+	} while (0)
+
+#define CHECK(call) \
+	do { \
+		const char *check_wrong = call; \
+		if (check_wrong != NULL) \
+			return check_wrong; \
+	} while (0)
+
+static bool
+is_range(hjg_u64 first, hjg_u64 n, hjg_u64 room)
+{
+	return first <= room && n <= room - first;
+}
+
+/* ---- the copy ---- */
+
+static int
+compare_first_rows(const void *a, const void *b)
+{
+	const HjgSegment *x = a;
+	const HjgSegment *y = b;
+
+	return (x->first_row > y->first_row) - (x->first_row < y->first_row);
+}
+
+HjgStatus
+hjg_device_program_copy(const HjgEnv *env, const HjgSegment *segments, int nsegments, HjgDeviceProgram *program)
+{
+	HjgSegment *sorted = malloc(((size_t) nsegments + 1) * sizeof(HjgSegment));
+	hjg_u64		nwords = 0;
+
+	*program = (HjgDeviceProgram) {.env = env};
+	if (sorted == NULL)
+		return HJG_ERR_MEMORY;
+	memcpy(sorted, segments, (size_t) nsegments * sizeof(HjgSegment));
+	qsort(sorted, (size_t) nsegments, sizeof(HjgSegment), compare_first_rows);
+	for (int i = 0; i < nsegments && nwords != ~0ull; i++)
+		nwords = sorted[i].first_row == nwords || sorted[i].nrows == 0 ? nwords + sorted[i].nrows : ~0ull;
+	if (nwords > HJG_PROGRAM_MAX_BYTES / sizeof(hjg_u64))
+	{
+		free(sorted);
+		return HJG_ERR_INPUT;
+	}
+	program->nbytes = (size_t) nwords * sizeof(hjg_u64);
+	program->block = env->alloc(env->arg, program->nbytes + 1);
+	for (int i = 0; i < nsegments && program->block != NULL; i++)
+		if (sorted[i].nrows > 0)
+			memcpy(program->block + (size_t) sorted[i].first_row * sizeof(hjg_u64), sorted[i].keys, (size_t) sorted[i].nrows * sizeof(hjg_u64));
+	free(sorted);
+	return program->block != NULL ? HJG_OK : HJG_ERR_MEMORY;
+}
+
+void
+hjg_device_program_free(HjgDeviceProgram *program)
+{
+	if (program->block != NULL)
+		program->env->free(program->env->arg, program->block, program->nbytes + 1);
+	free(program->column_rows);
+	*program = (HjgDeviceProgram) {0};
+}
+
+/* ---- arrays ---- */
+
+/* Find an array of the block; NULL if it is not within. */
+static const void *
+find_array(const HjgDeviceProgram *program, HjgProgramArray array, size_t bytes)
+{
+	if (array.off % sizeof(hjg_u64) != 0 || !is_range(array.off, (hjg_u64) array.n * bytes, program->nbytes))
+		return NULL;
+	return program->block + array.off;
+}
+
+static const char *
+check_arrays(HjgDeviceProgram *program)
+{
+	const HjgProgram *head = (const HjgProgram *) program->block;
+
+	REQUIRE(program->nbytes >= sizeof(HjgProgram) && head->nbytes == program->nbytes, "the size of the block");
+	program->head = head;
+	program->pipelines = find_array(program, head->pipelines, sizeof(HjgProgramPipeline));
+	program->tables = find_array(program, head->tables, sizeof(HjgProgramTable));
+	program->steps = find_array(program, head->steps, sizeof(HjgProgramStep));
+	program->segments = find_array(program, head->segments, sizeof(HjgProgramSegment));
+	program->columns = find_array(program, head->columns, sizeof(HjgProgramColumn));
+	program->runs = find_array(program, head->runs, sizeof(HjgProgramRun));
+	program->maps = find_array(program, head->maps, sizeof(hjg_u32));
+	program->sets = find_array(program, head->values, sizeof(int64_t));
+	program->arguments = find_array(program, head->arguments, sizeof(HjgProgramArgument));
+	REQUIRE(program->pipelines != NULL && program->tables != NULL && program->steps != NULL && program->segments != NULL &&
+			program->columns != NULL && program->runs != NULL && program->maps != NULL && program->sets != NULL &&
+			program->arguments != NULL, "the place of an array");
+	REQUIRE(head->pipelines.n >= 1 && head->pipelines.n <= HJG_PROGRAM_MAX_PIPELINES, "the number of pipelines");
+	REQUIRE(head->tables.n == head->pipelines.n - 1, "the number of tables");
+	return NULL;
+}
+
+static const char *
+check_head(const HjgDeviceProgram *program)
+{
+	const HjgProgram *head = program->head;
+
+	REQUIRE(head->nkeys <= HJG_PROGRAM_MAX_KEYS, "the number of keys of groups");
+	REQUIRE(head->arguments.n <= HJG_PROGRAM_MAX_ARGUMENTS, "the number of arguments");
+	for (hjg_u32 t = 0; t < head->tables.n; t++)
+		REQUIRE(program->tables[t].nkeys <= HJG_PROGRAM_MAX_KEYS && program->tables[t].npayload <= HJG_PROGRAM_MAX_PAYLOAD &&
+				program->tables[t].unique <= 1, "a table");
+	return NULL;
+}
+
+/* ---- pipelines ---- */
+
+/* Count the registers up to the last one of a range; more than there are if it is too long. */
+static hjg_u32
+registers_to(hjg_u32 first, hjg_u32 n)
+{
+	return first + (n > 0 ? n : 1);
+}
+
+static void
+need_registers(hjg_u32 *nregisters, hjg_u32 n)
+{
+	*nregisters = n > *nregisters ? n : *nregisters;
+}
+
+/* Check a step of a pipeline; filled: tables so far; nsets: numbers of sets so far. */
+static const char *
+check_step(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, const HjgProgramStep *step, const bool *filled,
+		   hjg_u64 *nsets, hjg_u32 *nregisters)
+{
+	REQUIRE(step->op < HJG_PROGRAM_OPS, "a step's operation");
+	need_registers(nregisters, registers_to(step->to, 1));
+	need_registers(nregisters, registers_to(step->left, 1));
+	need_registers(nregisters, registers_to(step->right, 1));
+	if (step->op == HJG_PROGRAM_COLUMN)
+		REQUIRE(step->arg < pipeline->ncolumns, "a step's column");
+	if (step->op == HJG_PROGRAM_IN_SET || step->op == HJG_PROGRAM_NOT_IN_SET)
+	{
+		REQUIRE(step->low >= 0 && is_range(step->arg, (hjg_u64) step->low, program->head->values.n), "a step's set");
+		/* sets do not overlap, so that all checks of sets take as long as there are numbers */
+		*nsets += (hjg_u64) step->low;
+		REQUIRE(*nsets <= program->head->values.n, "sets that overlap");
+		for (hjg_u64 i = 1; i < (hjg_u64) step->low; i++)
+			REQUIRE(program->sets[step->arg + i - 1] <= program->sets[step->arg + i], "the order of a set");
+	}
+	if (step->op >= HJG_PROGRAM_PROBE_INNER)
+	{
+		REQUIRE(step->arg < program->head->tables.n && filled[step->arg], "a step's table");
+		need_registers(nregisters, registers_to(step->left, program->tables[step->arg].nkeys));
+		if (step->op <= HJG_PROGRAM_PROBE_LEFT)
+			need_registers(nregisters, registers_to(step->to, program->tables[step->arg].npayload));
+	}
+	return NULL;
+}
+
+static const char *
+check_sink(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, bool last, bool *filled, hjg_u32 *nregisters)
+{
+	const HjgProgram *head = program->head;
+	hjg_u32		nkeys = head->nkeys;
+	hjg_u32		npayload = 0;
+
+	REQUIRE((pipeline->sink == HJG_PROGRAM_TO_GROUPS) == last, "a pipeline without its sink");
+	if (last)
+		for (hjg_u32 i = 0; i < head->arguments.n; i++)
+		{
+			REQUIRE(program->arguments[i].reg < HJG_PROGRAM_REGISTERS, "an argument");
+			need_registers(nregisters, registers_to(program->arguments[i].reg, 1));
+		}
+	else
+	{
+		REQUIRE(pipeline->sink < head->tables.n && !filled[pipeline->sink], "a pipeline's table");
+		filled[pipeline->sink] = true;
+		nkeys = program->tables[pipeline->sink].nkeys;
+		npayload = program->tables[pipeline->sink].npayload;
+	}
+	for (hjg_u32 k = 0; k < nkeys; k++)
+		need_registers(nregisters, registers_to(pipeline->keys[k], 1));
+	for (hjg_u32 p = 0; p < npayload; p++)
+		need_registers(nregisters, registers_to(pipeline->payload[p], 1));
+	return NULL;
+}
+
+/* ---- segments ---- */
+
+static const char *
+check_column(const HjgDeviceProgram *program, const HjgProgramColumn *column, hjg_u32 nrows, hjg_u64 kept_bytes)
+{
+	const hjg_u32 width = column->width;
+	const hjg_u64 room = (column->place & HJG_PROGRAM_IN_BLOCK) != 0 ? program->nbytes : kept_bytes;
+	const hjg_u64 place = column->place & ~HJG_PROGRAM_IN_BLOCK;
+
+	REQUIRE(width == 0 || width == 1 || width == 2 || width == 4 || width == 8, "a column's width");
+	REQUIRE(column->has_nulls <= 1 && (column->nbytes > 0 || (width == 0 && !column->has_nulls)), "a column without memory");
+	REQUIRE(column->nbytes == 0 || (place % 8 == 0 && column->nbytes % 8 == 0 && is_range(place, column->nbytes, room)), "the place of a column");
+	REQUIRE(hjg_device_column_bytes(column, nrows) <= column->nbytes, "the size of a column");
+	REQUIRE(column->map == HJG_PROGRAM_NO_MAP || is_range(column->map, column->nwords, program->head->maps.n), "a column's map");
+	return NULL;
+}
+
+/* Check a segment; *nrows is increased by the rows of its runs. */
+static const char *
+check_segment(const HjgDeviceProgram *program, const HjgProgramSegment *segment, hjg_u32 ncolumns, hjg_u64 kept_bytes, hjg_u64 *nrows)
+{
+	hjg_u32		end_row = 0;
+
+	REQUIRE(segment->nrows <= HJG_PROGRAM_MAX_SEGMENT_ROWS, "the rows of a segment");
+	REQUIRE(is_range(segment->first_column, ncolumns, program->head->columns.n), "the columns of a segment");
+	REQUIRE(is_range(segment->first_run, segment->nruns, program->head->runs.n), "the runs of a segment");
+	for (hjg_u32 r = 0; r < segment->nruns; r++)
+	{
+		const HjgProgramRun run = program->runs[segment->first_run + r];
+
+		REQUIRE(run.first_row >= end_row && run.first_row < run.end_row && run.end_row <= segment->nrows, "a run");
+		end_row = run.end_row;
+		*nrows += run.end_row - run.first_row;
+	}
+	for (hjg_u32 c = segment->first_column; c < segment->first_column + ncolumns && segment->nruns > 0; c++)
+	{
+		CHECK(check_column(program, &program->columns[c], segment->nrows, kept_bytes));
+		REQUIRE(program->column_rows[c] == 0 || program->column_rows[c] == segment->nrows, "a column of two segments");
+		program->column_rows[c] = segment->nrows;
+	}
+	return NULL;
+}
+
+static const char *
+check_segments(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, hjg_u64 kept_bytes)
+{
+	hjg_u64		nrows = 0;
+	hjg_u64		end_column = 0;
+	hjg_u64		end_run = 0;
+
+	REQUIRE(is_range(pipeline->first_segment, pipeline->nsegments, program->head->segments.n), "the segments of a pipeline");
+	for (hjg_u32 s = 0; s < pipeline->nsegments; s++)
+	{
+		const HjgProgramSegment *segment = &program->segments[pipeline->first_segment + s];
+
+		/* segments of a pipeline have their own columns and runs, so that a check takes as long as there are some */
+		REQUIRE(segment->first_column >= end_column && segment->first_run >= end_run, "the order of segments");
+		CHECK(check_segment(program, segment, pipeline->ncolumns, kept_bytes, &nrows));
+		end_column = (hjg_u64) segment->first_column + pipeline->ncolumns;
+		end_run = (hjg_u64) segment->first_run + segment->nruns;
+	}
+	REQUIRE(nrows == pipeline->nrows && nrows <= UINT32_MAX, "the rows of a pipeline");
+	return NULL;
+}
+
+const char *
+hjg_device_program_check(HjgDeviceProgram *program, hjg_u64 kept_bytes)
+{
+	bool		filled[HJG_PROGRAM_MAX_PIPELINES] = {0};
+	hjg_u64		nsets = 0;
+
+	CHECK(check_arrays(program));
+	CHECK(check_head(program));
+	program->column_rows = calloc((size_t) program->head->columns.n + 1, sizeof(hjg_u32));
+	REQUIRE(program->column_rows != NULL, "memory for its check");
+	for (hjg_u32 p = 0; p < program->head->pipelines.n; p++)
+	{
+		const HjgProgramPipeline *pipeline = &program->pipelines[p];
+		hjg_u32    *nregisters = &program->nregisters[p];
+
+		*nregisters = 1;
+		REQUIRE(pipeline->nsteps <= HJG_PROGRAM_MAX_STEPS && is_range(pipeline->first_step, pipeline->nsteps, program->head->steps.n),
+				"the steps of a pipeline");
+		REQUIRE(pipeline->ncolumns <= HJG_PROGRAM_MAX_COLUMNS, "the columns of a pipeline");
+		for (hjg_u32 s = 0; s < pipeline->nsteps; s++)
+			CHECK(check_step(program, pipeline, &program->steps[pipeline->first_step + s], filled, &nsets, nregisters));
+		CHECK(check_sink(program, pipeline, p + 1 == program->head->pipelines.n, filled, nregisters));
+		REQUIRE(*nregisters <= HJG_PROGRAM_REGISTERS, "a register");
+		CHECK(check_segments(program, pipeline, kept_bytes));
+	}
+	return NULL;
+}

@@ -1,0 +1,198 @@
+/*
+ * hjg_program.h
+ *	  A program: the operators of a query over kept columns, written down for the device process, and its result.
+ *
+ * A backend writes a program when all tables below a GpuAggregate are in kept columns (src/kept), and the device process runs it
+ * from these columns, without a worker process and without keys and pairs going to and fro.  What cannot be written as a program
+ * is not: then the node runs as always.
+ *
+ * Pipelines.  A program is a list of pipelines, which run one after the other.  Each reads the rows of one table, applies its
+ * steps to each row, and ends in a sink: a hash table, which later pipelines probe, or, for the last pipeline, the groups.  A row
+ * has HJG_PROGRAM_REGISTERS registers, each a signed 64-bit integer or NULL, all NULL at first.  Integers, dates and times are
+ * themselves, numerics are integers of one scale, which only the writer knows, and strings are the numbers that the writer gave
+ * them (maps).  A boolean is 0 or 1, never NULL.
+ *
+ * No step fails.  The writer knows the least and the greatest value of every column, and writes only arithmetic whose results
+ * fit 64 bits for all values between; the runner computes modulo 2^64.
+ *
+ * Transport.  A program is one block of memory: this head, its arrays, and the columns of blocks that are not kept.  It goes to
+ * the device process as the build side of a job of mode HJG_MATCH_PROGRAM: build rows are its words, keys of 8 bytes.  A batch
+ * without probe rows asks for the next words of the result, in rounds: a pair is a word, and the cursor's row counts them.
+ *
+ * Trust.  The runner copies the block once and checks the copy (device_program_check.c): whatever it holds, nothing outside of
+ * the block, the kept columns and the runner's own memory is accessed.  Kept columns are compared with their checksums when they
+ * are copied to a device.
+ */
+#ifndef HJG_PROGRAM_H
+#define HJG_PROGRAM_H
+
+#include "layout/hjg_layout.h"
+
+#define HJG_PROGRAM_MAX_BYTES (256u * 1024u * 1024u)
+#define HJG_PROGRAM_MAX_PIPELINES 16
+#define HJG_PROGRAM_MAX_STEPS 128	/* of a pipeline */
+#define HJG_PROGRAM_MAX_COLUMNS 64	/* of a pipeline */
+#define HJG_PROGRAM_REGISTERS 32
+#define HJG_PROGRAM_MAX_KEYS 8
+#define HJG_PROGRAM_MAX_PAYLOAD 16	/* registers that a table keeps of a row beside its keys */
+#define HJG_PROGRAM_MAX_ARGUMENTS 16
+#define HJG_PROGRAM_MAX_SEGMENT_ROWS 0x20000u
+
+/* "No map": the column's codes are values. */
+#define HJG_PROGRAM_NO_MAP 0xFFFFFFFFu
+
+/* Flag in a column's place: an offset in the program's own block; otherwise an offset in the file of kept columns. */
+#define HJG_PROGRAM_IN_BLOCK (1ull << 63)
+
+typedef enum HjgProgramOp
+{
+	HJG_PROGRAM_COLUMN,			/* to = column `arg` of the pipeline */
+	HJG_PROGRAM_CONSTANT,		/* to = low */
+	HJG_PROGRAM_ADD,			/* to = left + right; NULL if one of them is, as of the next three */
+	HJG_PROGRAM_SUBTRACT,
+	HJG_PROGRAM_MULTIPLY,
+	HJG_PROGRAM_NEGATE,			/* to = -left */
+	HJG_PROGRAM_IN_RANGE,		/* to = low <= left <= high; 0 for a NULL, as of all comparisons */
+	HJG_PROGRAM_NOT_IN_RANGE,
+	HJG_PROGRAM_IN_SET,			/* left is one of values[arg .. arg + low - 1], which ascend */
+	HJG_PROGRAM_NOT_IN_SET,
+	HJG_PROGRAM_EQ,				/* left and right compared */
+	HJG_PROGRAM_NE,
+	HJG_PROGRAM_LT,
+	HJG_PROGRAM_LE,
+	HJG_PROGRAM_GT,
+	HJG_PROGRAM_GE,
+	HJG_PROGRAM_IS_NULL,
+	HJG_PROGRAM_IS_NOT_NULL,
+	HJG_PROGRAM_AND,			/* of booleans */
+	HJG_PROGRAM_OR,
+	HJG_PROGRAM_FILTER,			/* the row goes on if left is neither 0 nor NULL */
+	/*
+	 * Look up registers left, left + 1, ... in table `arg`. A row with a NULL there has no partner.  INNER: a row without a
+	 * partner ends here; of another one the partner's payload goes to registers to, to + 1, ...  LEFT: without a partner
+	 * these become NULL.  SEMI, ANTI: rows with, or without, a partner go on; nothing is set.
+	 */
+	HJG_PROGRAM_PROBE_INNER,
+	HJG_PROGRAM_PROBE_LEFT,
+	HJG_PROGRAM_PROBE_SEMI,
+	HJG_PROGRAM_PROBE_ANTI,
+	HJG_PROGRAM_OPS
+} HjgProgramOp;
+
+typedef struct HjgProgramStep
+{
+	hjg_u8		op;				/* HjgProgramOp */
+	hjg_u8		to;				/* registers */
+	hjg_u8		left;
+	hjg_u8		right;
+	hjg_u32		arg;
+	int64_t		low;
+	int64_t		high;
+} HjgProgramStep;
+
+/* A column of a segment, as kept columns are (src/kept/hjg_kept.h): [a bit for each NULL,] codes. */
+typedef struct HjgProgramColumn
+{
+	hjg_u64		place;			/* see HJG_PROGRAM_IN_BLOCK; a multiple of 8 */
+	hjg_u64		nbytes;			/* of all of its memory; 0: all values are `least` */
+	hjg_u64		checksum;		/* of that memory */
+	hjg_u64		id;				/* no other memory in the server's life has the same; 0: do not keep it on a device */
+	int64_t		least;			/* value = least + code */
+	hjg_u32		width;			/* bytes of a code: 0, 1, 2, 4 or 8 */
+	hjg_u32		has_nulls;		/* the first ((nrows + 7) / 8) bytes, up to a multiple of 8, are bits */
+	hjg_u32		map;			/* of words: value = maps[map + code], as an unsigned number; or HJG_PROGRAM_NO_MAP */
+	hjg_u32		nwords;			/* codes are below; a greater one means 0 */
+} HjgProgramColumn;
+
+/* Rows of a segment, [first_row, end_row), that the query sees. */
+typedef struct HjgProgramRun
+{
+	hjg_u32		first_row;
+	hjg_u32		end_row;
+} HjgProgramRun;
+
+/* Rows that have been kept together. */
+typedef struct HjgProgramSegment
+{
+	hjg_u32		nrows;
+	hjg_u32		first_column;	/* of as many columns as the pipeline has */
+	hjg_u32		first_run;
+	hjg_u32		nruns;
+} HjgProgramSegment;
+
+/* A hash table that a pipeline fills.  Rows with a NULL key are not entered. */
+typedef struct HjgProgramTable
+{
+	hjg_u32		nkeys;
+	hjg_u32		npayload;
+	hjg_u32		unique;			/* 1: if a key comes twice, the program cannot be run; 0: rows after the first of a key are ignored */
+	hjg_u32		pad;
+	hjg_u64		max_rows;		/* that come to the sink, at most */
+	hjg_u64		expected_rows;
+} HjgProgramTable;
+
+/* An argument of aggregates: the groups have totals of it. */
+typedef struct HjgProgramArgument
+{
+	hjg_u32		reg;
+	hjg_u32		wants_sum;
+	hjg_u32		wants_extremes;
+	hjg_u32		pad;
+	hjg_u64		greatest;		/* magnitude of its values, at most; all-ones: not known */
+} HjgProgramArgument;
+
+/* A pipeline's sink. */
+#define HJG_PROGRAM_TO_GROUPS 0xFFFFFFFFu
+
+typedef struct HjgProgramPipeline
+{
+	hjg_u32		first_step;
+	hjg_u32		nsteps;
+	hjg_u32		first_segment;
+	hjg_u32		nsegments;
+	hjg_u32		ncolumns;
+	hjg_u32		sink;			/* number of a table, or HJG_PROGRAM_TO_GROUPS */
+	hjg_u64		nrows;			/* of all runs */
+	hjg_u8		keys[HJG_PROGRAM_MAX_KEYS];	/* registers, of the table or the groups */
+	hjg_u8		payload[HJG_PROGRAM_MAX_PAYLOAD];
+} HjgProgramPipeline;
+
+/* An array of the program: its offset from the head, a multiple of 8, and its number of elements. */
+typedef struct HjgProgramArray
+{
+	hjg_u32		off;
+	hjg_u32		n;
+} HjgProgramArray;
+
+typedef struct HjgProgram
+{
+	hjg_u64		nbytes;			/* of the block, a multiple of 8 */
+	HjgProgramArray pipelines;	/* HjgProgramPipeline; the last one makes the groups */
+	HjgProgramArray tables;		/* HjgProgramTable; each is filled by one pipeline, before it is probed */
+	HjgProgramArray steps;		/* HjgProgramStep */
+	HjgProgramArray segments;	/* HjgProgramSegment */
+	HjgProgramArray columns;	/* HjgProgramColumn */
+	HjgProgramArray runs;		/* HjgProgramRun; those of a segment ascend and do not overlap */
+	HjgProgramArray maps;		/* hjg_u32 */
+	HjgProgramArray values;		/* int64_t, of sets */
+	HjgProgramArray arguments;	/* HjgProgramArgument */
+	hjg_u32		nkeys;			/* of groups; 0: there is one group, also without rows */
+	hjg_u32		pad;
+	hjg_u64		expected_groups;
+	hjg_u64		max_groups;		/* with more the program cannot be run */
+} HjgProgram;
+
+/*
+ * The result, in words: the number of groups; then for each group, in any order: its number of rows, its keys, a word with a bit
+ * for each key that is NULL, and of each argument HJG_PROGRAM_ARGUMENT_WORDS: the number of rows where it is NULL, and, where
+ * wanted (else 0), the two words of the sum of the others (128 bits, the low word first), the least and the greatest value.
+ */
+#define HJG_PROGRAM_ARGUMENT_WORDS 5
+
+static inline hjg_u32
+hjg_program_group_words(hjg_u32 nkeys, hjg_u32 narguments)
+{
+	return 1 + nkeys + 1 + narguments * HJG_PROGRAM_ARGUMENT_WORDS;
+}
+
+#endif							/* HJG_PROGRAM_H */

@@ -1,0 +1,48 @@
+/*
+ * hjg_program_cases.h
+ *	  Random programs over random columns, with their answers from an evaluator that shares no code with the runner.
+ */
+#ifndef HJG_PROGRAM_CASES_H
+#define HJG_PROGRAM_CASES_H
+
+#include "engine/hjg_engine.h"
+#include "hjg_test_engine.h"
+#include "layout/hjg_program.h"
+
+/* The program's size, and what is to be in it. */
+typedef struct ProgramShape
+{
+	hjg_u32		npipelines;
+	hjg_u32		most_rows;		/* of a segment */
+	bool		many_groups;	/* one for each row or so */
+	bool		repeated_keys;	/* a unique table gets a key twice */
+	bool		all_kept;		/* no column is in the block, and all have ids */
+	bool		outgrown;		/* estimates are much too low */
+} ProgramShape;
+
+typedef struct ProgramGroup ProgramGroup;
+
+typedef struct ProgramCase
+{
+	char	   *block;
+	size_t		nbytes;
+	char	   *kept;			/* the file of kept columns */
+	size_t		kept_bytes;
+	bool		refused;		/* a unique table gets a key twice */
+	hjg_u32		nkeys;			/* of groups */
+	hjg_u32		narguments;
+	bool		wants_sum[HJG_PROGRAM_MAX_ARGUMENTS];
+	bool		wants_extremes[HJG_PROGRAM_MAX_ARGUMENTS];
+	ProgramGroup *groups;
+	hjg_u32		ngroups;
+} ProgramCase;
+
+extern void program_create(ProgramCase *c, hjg_u64 seed, const ProgramShape *shape);
+extern void program_destroy(ProgramCase *c);
+/* Compare a result with the answer; NULL if it is right. */
+extern const char *program_compare(const ProgramCase *c, const hjg_u64 *words, hjg_u64 nwords);
+
+/* Print the times of programs over so many rows (program_times.c). */
+extern void program_times(hjg_u64 nrows);
+
+#endif							/* HJG_PROGRAM_CASES_H */

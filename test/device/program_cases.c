@@ -1,0 +1,987 @@
+/*
+ * program_cases.c
+ *	  Random programs, their columns, and their answers.
+ *
+ * A pipeline reads a relation: cells by column and row, which are encoded segment by segment, each in its own way.  The evaluator
+ * works on the cells.
+ */
+#include <string.h>
+
+#include "hjg_program_cases.h"
+#include "layout/hjg_checksum.h"
+
+#define MOST_COLUMNS 7
+#define MOST_SEGMENTS 4
+#define FOREIGN 300				/* serial numbers of other relations that are below */
+#define NBUCKETS 8192
+
+/* A value; 0 if it is NULL. */
+typedef struct Cell
+{
+	int64_t		number;
+	bool		isnull;
+} Cell;
+
+/* ---- growing arrays ---- */
+
+typedef struct List
+{
+	char	   *data;
+	size_t		size;			/* of an element */
+	size_t		n;
+	size_t		most;
+} List;
+
+static void *
+list_add(List *list, const void *elements, size_t n)
+{
+	while (list->n + n > list->most)
+	{
+		list->most = list->most * 2 + 64;
+		list->data = realloc(list->data, list->most * list->size);
+	}
+	if (n == 0)
+		return list->data;
+	if (elements != NULL)
+		memcpy(list->data + list->n * list->size, elements, n * list->size);
+	else
+		memset(list->data + list->n * list->size, 0, n * list->size);
+	list->n += n;
+	return list->data + (list->n - n) * list->size;
+}
+
+/* ---- rows by their keys ---- */
+
+typedef struct Entry
+{
+	Cell		keys[HJG_PROGRAM_MAX_KEYS];
+	Cell		payload[HJG_PROGRAM_MAX_PAYLOAD];
+	int			next;
+} Entry;
+
+struct ProgramGroup
+{
+	Entry		entry;			/* the first member, so that groups are found like rows */
+	hjg_u64		nrows;
+	hjg_u64		nulls[HJG_PROGRAM_MAX_ARGUMENTS];
+	__int128	sum[HJG_PROGRAM_MAX_ARGUMENTS];
+	int64_t		least[HJG_PROGRAM_MAX_ARGUMENTS];
+	int64_t		greatest[HJG_PROGRAM_MAX_ARGUMENTS];
+};
+
+typedef struct Index
+{
+	List		entries;
+	hjg_u32		nkeys;
+	int			heads[NBUCKETS];
+} Index;
+
+static Index *
+index_create(size_t entry_bytes, hjg_u32 nkeys)
+{
+	Index	   *index = calloc(1, sizeof(Index));
+
+	index->entries.size = entry_bytes;
+	index->nkeys = nkeys;
+	memset(index->heads, 0xFF, sizeof(index->heads));
+	return index;
+}
+
+static Entry *
+index_entry(const Index *index, int i)
+{
+	return (Entry *) (index->entries.data + (size_t) i * index->entries.size);
+}
+
+static Entry *
+index_find(Index *index, const Cell *keys, bool enter, bool *made)
+{
+	hjg_u64		hash = 14695981039346656037ull;
+	int			i;
+	Entry	   *entry;
+
+	for (hjg_u32 k = 0; k < index->nkeys; k++)
+		hash = (hash ^ (hjg_u64) keys[k].number ^ (hjg_u64) keys[k].number >> 29) * 1099511628211ull + keys[k].isnull;
+	hash = (hash >> 32) % NBUCKETS;
+	for (i = index->heads[hash]; i >= 0; i = entry->next)
+	{
+		hjg_u32		k = 0;
+
+		entry = index_entry(index, i);
+		while (k < index->nkeys && entry->keys[k].number == keys[k].number && entry->keys[k].isnull == keys[k].isnull)
+			k++;
+		if (k == index->nkeys)
+			break;
+	}
+	*made = i < 0 && enter;
+	if (i < 0 && !enter)
+		return NULL;
+	if (i < 0)
+	{
+		i = (int) index->entries.n;
+		entry = list_add(&index->entries, NULL, 1);
+		memcpy(entry->keys, keys, index->nkeys * sizeof(Cell));
+		entry->next = index->heads[hash];
+		index->heads[hash] = i;
+	}
+	return index_entry(index, i);
+}
+
+static void
+index_free(Index *index)
+{
+	if (index != NULL)
+		free(index->entries.data);
+	free(index);
+}
+
+/* ---- the writer ---- */
+
+typedef enum ColumnKind
+{
+	SERIAL,						/* the row's number */
+	REFERENCE,					/* a serial number */
+	SMALL,
+	WIDE,
+	HUGE_NUMBERS,
+	CONSTANT,
+	MAPPED,
+	COLUMN_KINDS
+} ColumnKind;
+
+typedef struct Relation
+{
+	hjg_u32		ncolumns;
+	ColumnKind	kinds[MOST_COLUMNS];
+	hjg_u32		nsegments;
+	hjg_u32		first_row[MOST_SEGMENTS + 1];
+	Cell	   *cells[MOST_COLUMNS];
+	bool	   *seen;
+} Relation;
+
+typedef struct Writer
+{
+	Random		random;
+	const ProgramShape *shape;
+	HjgProgram	head;
+	List		pipelines,
+				tables,
+				steps,
+				segments,
+				columns,
+				runs,
+				maps,
+				values,
+				arguments;
+	List		own;			/* memory of columns in the block */
+	List		kept;
+	Relation	relations[HJG_PROGRAM_MAX_PIPELINES];
+	Index	   *filled[HJG_PROGRAM_MAX_PIPELINES];
+	Index	   *groups;
+	bool		refused;
+	hjg_u64		next_id;
+
+	/* of the pipeline that is written: registers that have booleans; numbers otherwise */
+	bool		boolean[HJG_PROGRAM_REGISTERS];
+} Writer;
+
+static hjg_u32
+below(Writer *w, hjg_u32 n)
+{
+	return random_below(&w->random, n);
+}
+
+static bool
+one_in(Writer *w, hjg_u32 n)
+{
+	return below(w, n) == 0;
+}
+
+/* ---- columns ---- */
+
+/* Make the cells of a column, and the map of a mapped one. */
+static void
+make_cells(Writer *w, Relation *relation, hjg_u32 c)
+{
+	const hjg_u32 nrows = relation->first_row[relation->nsegments];
+	const bool	has_nulls = relation->kinds[c] != SERIAL && one_in(w, 2);
+	const int64_t constant = (int64_t) below(w, 50) - 25;
+
+	relation->cells[c] = calloc(nrows + 1, sizeof(Cell));
+	for (hjg_u32 i = 0; i < nrows; i++)
+	{
+		Cell	   *cell = &relation->cells[c][i];
+
+		cell->isnull = has_nulls && one_in(w, 7);
+		if (cell->isnull)
+			continue;
+		switch (relation->kinds[c])
+		{
+			case SERIAL:
+				cell->number = i;
+				break;
+			case REFERENCE:
+				cell->number = below(w, FOREIGN);
+				break;
+			case SMALL:
+				cell->number = (int64_t) below(w, 9) - 4;
+				break;
+			case WIDE:
+				cell->number = (int64_t) below(w, UINT32_MAX) - INT32_MAX;
+				break;
+			case HUGE_NUMBERS:
+				cell->number = one_in(w, 20) ? (one_in(w, 2) ? INT64_MIN : INT64_MAX) : (int64_t) random_u64(&w->random);
+				break;
+			default:
+				cell->number = constant;
+		}
+	}
+}
+
+static hjg_u32
+choose_width(Writer *w, hjg_u64 greatest_code)
+{
+	static const hjg_u32 widths[] = {0, 1, 2, 4, 8};
+	hjg_u32		i = 0;
+
+	while (widths[i] < 8 && (widths[i] == 0 ? greatest_code > 0 : greatest_code >> (8 * widths[i]) != 0))
+		i++;
+	while (i < 4 && one_in(w, 3))
+		i++;
+	return widths[i];
+}
+
+/* Map a segment's cells: each gets a new value from a new map, where some codes have none. */
+static void
+map_cells(Writer *w, HjgProgramColumn *column, Cell *cells, hjg_u32 nrows, hjg_u64 *codes)
+{
+	const hjg_u32 nwords = 1 + below(w, 40);
+	hjg_u32    *map;
+
+	column->map = (hjg_u32) w->maps.n;
+	column->nwords = nwords;
+	map = list_add(&w->maps, NULL, nwords);
+	for (hjg_u32 i = 0; i < nwords; i++)
+		map[i] = one_in(w, 4) ? UINT32_MAX - i : below(w, 12);
+	for (hjg_u32 i = 0; i < nrows; i++)
+	{
+		codes[i] = cells[i].isnull ? 0 : below(w, nwords + 1);
+		if (!cells[i].isnull)
+			cells[i].number = codes[i] < nwords ? map[codes[i]] : 0;
+	}
+}
+
+/* Encode a segment's cells of a column. */
+static void
+write_column(Writer *w, ColumnKind kind, Cell *cells, hjg_u32 nrows)
+{
+	HjgProgramColumn column = {.map = HJG_PROGRAM_NO_MAP};
+	hjg_u64    *codes = calloc(nrows + 1, sizeof(hjg_u64));
+	hjg_u64		greatest = 0;
+	hjg_u64		null_bytes;
+	List	   *to = w->shape->all_kept || one_in(w, 2) ? &w->kept : &w->own;
+	char	   *memory;
+	bool		any = false;
+
+	for (hjg_u32 i = 0; i < nrows; i++)
+	{
+		column.has_nulls |= cells[i].isnull;
+		if (!cells[i].isnull && (!any || cells[i].number < column.least))
+			column.least = cells[i].number;
+		any |= !cells[i].isnull;
+	}
+	if (kind == MAPPED)
+		map_cells(w, &column, cells, nrows, codes);
+	for (hjg_u32 i = 0; i < nrows; i++)
+	{
+		if (kind != MAPPED && !cells[i].isnull)
+			codes[i] = (hjg_u64) cells[i].number - (hjg_u64) column.least;
+		greatest = codes[i] > greatest ? codes[i] : greatest;
+	}
+	column.width = nrows > 0 ? choose_width(w, greatest) : 0;
+	null_bytes = column.has_nulls ? (nrows + 63) / 64 * 8 : 0;
+	if (column.has_nulls || column.width > 0)
+	{
+		column.nbytes = null_bytes + ((hjg_u64) nrows * column.width + 7) / 8 * 8;
+		/* something behind the codes, as strings have */
+		if (to == &w->kept && one_in(w, 3))
+			column.nbytes += 8 * (1 + below(w, 60));
+		memory = list_add(to, NULL, column.nbytes / 8);
+		for (hjg_u64 i = 0; i < column.nbytes; i++)
+			memory[i] = (char) below(w, 256);
+		memset(memory, 0, null_bytes);
+		for (hjg_u32 i = 0; i < nrows; i++)
+		{
+			memory[i / 8] |= (char) (cells[i].isnull ? 1 << i % 8 : 0) & (column.has_nulls ? -1 : 0);
+			memcpy(memory + null_bytes + (size_t) i * column.width, &codes[i], column.width);
+		}
+		column.place = (hjg_u64) (memory - to->data) | (to == &w->own ? HJG_PROGRAM_IN_BLOCK : 0);
+		column.checksum = hjg_checksum_column(memory, column.nbytes);
+		column.id = w->shape->all_kept || !one_in(w, 4) ? ++w->next_id : 0;
+	}
+	list_add(&w->columns, &column, 1);
+	free(codes);
+}
+
+/* Choose the rows that are seen. */
+static void
+write_runs(Writer *w, Relation *relation, hjg_u32 s, HjgProgramSegment *segment)
+{
+	const hjg_u32 way = below(w, 5);
+	hjg_u32		at = 0;
+
+	segment->first_run = (hjg_u32) w->runs.n;
+	while (at < segment->nrows && way > 0)
+	{
+		HjgProgramRun run = {.first_row = at, .end_row = segment->nrows};
+
+		if (way > 2)
+		{
+			run.first_row += below(w, way == 3 ? 3 : 200);
+			run.end_row = run.first_row + 1 + below(w, way == 3 ? 3000 : 60);
+		}
+		if (run.first_row >= segment->nrows)
+			break;
+		run.end_row = run.end_row < segment->nrows ? run.end_row : segment->nrows;
+		list_add(&w->runs, &run, 1);
+		segment->nruns++;
+		for (hjg_u32 i = run.first_row; i < run.end_row; i++)
+			relation->seen[relation->first_row[s] + i] = true;
+		at = run.end_row;
+	}
+}
+
+/* Make a relation and write its segments and columns. */
+static void
+write_relation(Writer *w, Relation *relation, HjgProgramPipeline *pipeline)
+{
+	relation->ncolumns = 2 + below(w, MOST_COLUMNS - 1);
+	relation->nsegments = below(w, 8) == 0 ? 0 : 1 + below(w, MOST_SEGMENTS);
+	for (hjg_u32 s = 0; s < relation->nsegments; s++)
+		relation->first_row[s + 1] = relation->first_row[s] + (one_in(w, 12) ? 0 : 1 + below(w, w->shape->most_rows));
+	relation->seen = calloc(relation->first_row[relation->nsegments] + 1, sizeof(bool));
+	for (hjg_u32 c = 0; c < relation->ncolumns; c++)
+	{
+		relation->kinds[c] = c == 0 ? SERIAL : c == 1 ? REFERENCE : (ColumnKind) below(w, COLUMN_KINDS);
+		make_cells(w, relation, c);
+	}
+	pipeline->ncolumns = relation->ncolumns;
+	pipeline->first_segment = (hjg_u32) w->segments.n;
+	pipeline->nsegments = relation->nsegments;
+	for (hjg_u32 s = 0; s < relation->nsegments; s++)
+	{
+		HjgProgramSegment segment = {
+			.nrows = relation->first_row[s + 1] - relation->first_row[s], .first_column = (hjg_u32) w->columns.n
+		};
+
+		for (hjg_u32 c = 0; c < relation->ncolumns; c++)
+			write_column(w, relation->kinds[c], relation->cells[c] + relation->first_row[s], segment.nrows);
+		write_runs(w, relation, s, &segment);
+		list_add(&w->segments, &segment, 1);
+	}
+	for (hjg_u32 i = 0; i < relation->first_row[relation->nsegments]; i++)
+		pipeline->nrows += relation->seen[i];
+}
+
+/* ---- steps ---- */
+
+static HjgProgramStep *
+add_step(Writer *w, HjgProgramPipeline *pipeline, HjgProgramOp op, hjg_u32 to, hjg_u32 left, hjg_u32 right)
+{
+	HjgProgramStep *step = list_add(&w->steps, NULL, 1);
+
+	*step = (HjgProgramStep) {.op = (hjg_u8) op, .to = (hjg_u8) to, .left = (hjg_u8) left, .right = (hjg_u8) right};
+	pipeline->nsteps++;
+	return step;
+}
+
+static void
+load_column(Writer *w, HjgProgramPipeline *pipeline, hjg_u32 reg, hjg_u32 c)
+{
+	add_step(w, pipeline, HJG_PROGRAM_COLUMN, reg, 0, 0)->arg = c;
+	w->boolean[reg] = false;
+}
+
+static int64_t
+some_number(Writer *w)
+{
+	return one_in(w, 5) ? (int64_t) random_u64(&w->random) : (int64_t) below(w, 300) - 20;
+}
+
+/* Compare numbers, or test for NULL; the register becomes a boolean. */
+static void
+add_test(Writer *w, HjgProgramPipeline *pipeline, hjg_u32 to, hjg_u32 left, hjg_u32 right)
+{
+	const HjgProgramOp op = (HjgProgramOp) (HJG_PROGRAM_IN_RANGE + below(w, HJG_PROGRAM_IS_NOT_NULL - HJG_PROGRAM_IN_RANGE + 1));
+	HjgProgramStep *step = add_step(w, pipeline, op, to, left, right);
+
+	w->boolean[to] = true;
+	if (op <= HJG_PROGRAM_NOT_IN_RANGE)
+	{
+		step->low = some_number(w);
+		step->high = (int64_t) ((hjg_u64) step->low + (hjg_u64) (one_in(w, 2) ? 100 : some_number(w)));
+		return;
+	}
+	if (op > HJG_PROGRAM_NOT_IN_SET)
+		return;
+	step->arg = (hjg_u32) w->values.n;
+	step->low = below(w, 20);
+	for (int64_t i = 0, number = some_number(w) % 1000 - 100; i < step->low; i++, number += 1 + below(w, 9))
+		list_add(&w->values, &number, 1);
+}
+
+/* Find a register with a boolean, from a random one on; -1: there is none. */
+static int
+find_boolean(Writer *w)
+{
+	const hjg_u32 first = below(w, HJG_PROGRAM_REGISTERS);
+
+	for (hjg_u32 i = 0; i < HJG_PROGRAM_REGISTERS; i++)
+		if (w->boolean[(first + i) % HJG_PROGRAM_REGISTERS])
+			return (int) ((first + i) % HJG_PROGRAM_REGISTERS);
+	return -1;
+}
+
+static void
+add_probe(Writer *w, HjgProgramPipeline *pipeline, const Relation *relation)
+{
+	const hjg_u32 t = below(w, (hjg_u32) w->tables.n);
+	const HjgProgramTable *table = (const HjgProgramTable *) w->tables.data + t;
+	const HjgProgramOp op = (HjgProgramOp) (HJG_PROGRAM_PROBE_INNER + below(w, 4));
+	const hjg_u32 left = below(w, HJG_PROGRAM_REGISTERS - table->nkeys);
+	const hjg_u32 to = below(w, HJG_PROGRAM_REGISTERS - table->npayload);
+
+	for (hjg_u32 k = 0; k < table->nkeys; k++)
+		load_column(w, pipeline, left + k, one_in(w, 2) ? 1 : below(w, relation->ncolumns));
+	add_step(w, pipeline, op, to, left, 0)->arg = t;
+	if (op <= HJG_PROGRAM_PROBE_LEFT)
+		memset(w->boolean + to, 0, table->npayload);
+}
+
+static void
+write_steps(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
+{
+	const hjg_u32 n = below(w, 30);
+	hjg_u32		nfilters = 0;
+
+	pipeline->first_step = (hjg_u32) w->steps.n;
+	for (hjg_u32 i = 0; i < n; i++)
+	{
+		const hjg_u32 to = below(w, one_in(w, 3) ? HJG_PROGRAM_REGISTERS : 8);
+		const hjg_u32 left = below(w, one_in(w, 5) ? HJG_PROGRAM_REGISTERS : 8);
+		const hjg_u32 right = below(w, one_in(w, 5) ? HJG_PROGRAM_REGISTERS : 8);
+		const int	one = find_boolean(w);
+		const int	other = find_boolean(w);
+
+		switch (below(w, 8))
+		{
+			case 0:
+			case 1:
+				load_column(w, pipeline, to, below(w, relation->ncolumns));
+				break;
+			case 2:
+				add_step(w, pipeline, HJG_PROGRAM_CONSTANT, to, 0, 0)->low = some_number(w);
+				w->boolean[to] = false;
+				break;
+			case 3:
+				add_step(w, pipeline, (HjgProgramOp) (HJG_PROGRAM_ADD + below(w, 4)), to, left, right);
+				w->boolean[to] = false;
+				break;
+			case 4:
+				add_test(w, pipeline, to, left, right);
+				break;
+			case 5:
+				if (one >= 0)
+					add_step(w, pipeline, one_in(w, 2) ? HJG_PROGRAM_AND : HJG_PROGRAM_OR, to, (hjg_u32) one, (hjg_u32) other);
+				w->boolean[to] |= one >= 0;
+				break;
+			case 6:
+				if (one >= 0 && nfilters++ < 2)
+					add_step(w, pipeline, HJG_PROGRAM_FILTER, 0, (hjg_u32) one, 0);
+				break;
+			case 7:
+				if (w->tables.n > 0 && w->filled[0] != NULL)
+					add_probe(w, pipeline, relation);
+		}
+	}
+}
+
+/* Choose the keys and the payload of the table that the pipeline fills. */
+static void
+write_table(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
+{
+	HjgProgramTable *table = list_add(&w->tables, NULL, 1);
+
+	table->unique = w->shape->repeated_keys || one_in(w, 2);
+	table->nkeys = 1 + below(w, 3);
+	table->npayload = below(w, 5);
+	for (hjg_u32 k = 0; k < table->nkeys; k++)
+	{
+		pipeline->keys[k] = (hjg_u8) (10 + k);
+		/* the serial number makes keys unique */
+		load_column(w, pipeline, 10 + k, k == 0 ? (table->unique && !w->shape->repeated_keys ? 0 : 1) : below(w, relation->ncolumns));
+	}
+	/* of rows with the same keys, any may be the first: they have the same payload */
+	for (hjg_u32 p = 0; p < table->npayload; p++)
+		pipeline->payload[p] = (hjg_u8) (table->unique ? below(w, HJG_PROGRAM_REGISTERS) : 10 + below(w, table->nkeys));
+	pipeline->sink = (hjg_u32) w->tables.n - 1;
+}
+
+static void
+write_groups(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
+{
+	const hjg_u32 narguments = one_in(w, 20) ? HJG_PROGRAM_MAX_ARGUMENTS : below(w, 5);
+
+	w->head.nkeys = w->shape->many_groups ? 1 + below(w, 2) : one_in(w, 30) ? HJG_PROGRAM_MAX_KEYS : below(w, 4);
+	for (hjg_u32 k = 0; k < w->head.nkeys; k++)
+	{
+		pipeline->keys[k] = (hjg_u8) below(w, HJG_PROGRAM_REGISTERS);
+		if (one_in(w, 2))
+			load_column(w, pipeline, pipeline->keys[k], below(w, relation->ncolumns));
+	}
+	if (w->shape->many_groups)
+		load_column(w, pipeline, pipeline->keys[0], 0);
+	for (hjg_u32 i = 0; i < narguments; i++)
+	{
+		HjgProgramArgument *argument = list_add(&w->arguments, NULL, 1);
+
+		argument->reg = below(w, one_in(w, 4) ? HJG_PROGRAM_REGISTERS : 8);
+		argument->wants_sum = below(w, 2);
+		argument->wants_extremes = below(w, 2);
+		argument->greatest = UINT64_MAX;
+	}
+	pipeline->sink = HJG_PROGRAM_TO_GROUPS;
+}
+
+/* ---- the evaluator ---- */
+
+static bool
+in_set(const Writer *w, const HjgProgramStep *step, int64_t number)
+{
+	const int64_t *set = (const int64_t *) w->values.data + step->arg;
+
+	for (int64_t i = 0; i < step->low; i++)
+		if (set[i] == number)
+			return true;
+	return false;
+}
+
+static Cell
+number_cell(hjg_u64 number, bool isnull)
+{
+	return (Cell) {.number = isnull ? 0 : (int64_t) number, .isnull = isnull};
+}
+
+static bool
+test_of(const Writer *w, const HjgProgramStep *step, Cell left, Cell right)
+{
+	if (step->op == HJG_PROGRAM_IS_NULL || step->op == HJG_PROGRAM_IS_NOT_NULL)
+		return left.isnull == (step->op == HJG_PROGRAM_IS_NULL);
+	if (left.isnull || (step->op >= HJG_PROGRAM_EQ && right.isnull))
+		return false;
+	switch (step->op)
+	{
+		case HJG_PROGRAM_IN_RANGE:
+			return left.number >= step->low && left.number <= step->high;
+		case HJG_PROGRAM_NOT_IN_RANGE:
+			return left.number < step->low || left.number > step->high;
+		case HJG_PROGRAM_IN_SET:
+			return in_set(w, step, left.number);
+		case HJG_PROGRAM_NOT_IN_SET:
+			return !in_set(w, step, left.number);
+		case HJG_PROGRAM_EQ:
+			return left.number == right.number;
+		case HJG_PROGRAM_NE:
+			return left.number != right.number;
+		case HJG_PROGRAM_LT:
+			return left.number < right.number;
+		case HJG_PROGRAM_LE:
+			return left.number <= right.number;
+		case HJG_PROGRAM_GT:
+			return left.number > right.number;
+		default:
+			return left.number >= right.number;
+	}
+}
+
+/* Probe; false: the row ends. */
+static bool
+evaluate_probe(Writer *w, const HjgProgramStep *step, Cell *regs)
+{
+	const HjgProgramTable *table = (const HjgProgramTable *) w->tables.data + step->arg;
+	Entry	   *partner = NULL;
+	bool		any_null = false;
+	bool		made;
+
+	for (hjg_u32 k = 0; k < table->nkeys; k++)
+		any_null |= regs[step->left + k].isnull;
+	if (!any_null)
+		partner = index_find(w->filled[step->arg], regs + step->left, false, &made);
+	if (step->op == HJG_PROGRAM_PROBE_SEMI)
+		return partner != NULL;
+	if (step->op == HJG_PROGRAM_PROBE_ANTI)
+		return partner == NULL;
+	if (partner == NULL && step->op == HJG_PROGRAM_PROBE_INNER)
+		return false;
+	for (hjg_u32 p = 0; p < table->npayload; p++)
+		regs[step->to + p] = partner != NULL ? partner->payload[p] : (Cell) {.isnull = true};
+	return true;
+}
+
+/* Run the steps for a row; false: it does not come to the sink. */
+static bool
+evaluate_row(Writer *w, const Relation *relation, const HjgProgramPipeline *pipeline, hjg_u32 row, Cell *regs)
+{
+	for (hjg_u32 r = 0; r < HJG_PROGRAM_REGISTERS; r++)
+		regs[r] = (Cell) {.isnull = true};
+	for (hjg_u32 s = 0; s < pipeline->nsteps; s++)
+	{
+		const HjgProgramStep *step = (const HjgProgramStep *) w->steps.data + pipeline->first_step + s;
+		const Cell	left = regs[step->left];
+		const Cell	right = regs[step->right];
+		const bool	any_null = left.isnull || right.isnull;
+
+		switch (step->op)
+		{
+			case HJG_PROGRAM_COLUMN:
+				regs[step->to] = relation->cells[step->arg][row];
+				break;
+			case HJG_PROGRAM_CONSTANT:
+				regs[step->to] = number_cell((hjg_u64) step->low, false);
+				break;
+			case HJG_PROGRAM_ADD:
+				regs[step->to] = number_cell((hjg_u64) left.number + (hjg_u64) right.number, any_null);
+				break;
+			case HJG_PROGRAM_SUBTRACT:
+				regs[step->to] = number_cell((hjg_u64) left.number - (hjg_u64) right.number, any_null);
+				break;
+			case HJG_PROGRAM_MULTIPLY:
+				regs[step->to] = number_cell((hjg_u64) left.number * (hjg_u64) right.number, any_null);
+				break;
+			case HJG_PROGRAM_NEGATE:
+				regs[step->to] = number_cell(-(hjg_u64) left.number, left.isnull);
+				break;
+			case HJG_PROGRAM_AND:
+				regs[step->to] = number_cell(left.number == 1 && right.number == 1, false);
+				break;
+			case HJG_PROGRAM_OR:
+				regs[step->to] = number_cell(left.number == 1 || right.number == 1, false);
+				break;
+			case HJG_PROGRAM_FILTER:
+				if (left.number != 1)
+					return false;
+				break;
+			case HJG_PROGRAM_PROBE_INNER:
+			case HJG_PROGRAM_PROBE_LEFT:
+			case HJG_PROGRAM_PROBE_SEMI:
+			case HJG_PROGRAM_PROBE_ANTI:
+				if (!evaluate_probe(w, step, regs))
+					return false;
+				break;
+			default:
+				regs[step->to] = number_cell(test_of(w, step, left, right), false);
+		}
+	}
+	return true;
+}
+
+static void
+enter_row(Writer *w, const HjgProgramPipeline *pipeline, HjgProgramTable *table, const Cell *regs)
+{
+	Cell		keys[HJG_PROGRAM_MAX_KEYS];
+	Entry	   *entry;
+	bool		made;
+
+	table->max_rows++;
+	for (hjg_u32 k = 0; k < table->nkeys; k++)
+	{
+		keys[k] = regs[pipeline->keys[k]];
+		if (keys[k].isnull)
+			return;
+	}
+	entry = index_find(w->filled[pipeline->sink], keys, true, &made);
+	w->refused |= !made && table->unique;
+	for (hjg_u32 p = 0; p < table->npayload && made; p++)
+		entry->payload[p] = regs[pipeline->payload[p]];
+}
+
+static void
+group_row(Writer *w, const HjgProgramPipeline *pipeline, const Cell *regs)
+{
+	Cell		keys[HJG_PROGRAM_MAX_KEYS];
+	ProgramGroup *group;
+	bool		made;
+
+	for (hjg_u32 k = 0; k < w->head.nkeys; k++)
+		keys[k] = regs[pipeline->keys[k]];
+	group = (ProgramGroup *) index_find(w->groups, keys, true, &made);
+	group->nrows++;
+	for (hjg_u32 i = 0; i < w->arguments.n; i++)
+	{
+		HjgProgramArgument *argument = (HjgProgramArgument *) w->arguments.data + i;
+		const Cell	cell = regs[argument->reg];
+
+		if (cell.isnull)
+		{
+			group->nulls[i]++;
+			continue;
+		}
+		if (group->nulls[i] + 1 == group->nrows || cell.number < group->least[i])
+			group->least[i] = cell.number;
+		if (group->nulls[i] + 1 == group->nrows || cell.number > group->greatest[i])
+			group->greatest[i] = cell.number;
+		group->sum[i] += cell.number;
+	}
+}
+
+static void
+evaluate_pipeline(Writer *w, hjg_u32 p)
+{
+	const HjgProgramPipeline *pipeline = (const HjgProgramPipeline *) w->pipelines.data + p;
+	const Relation *relation = &w->relations[p];
+	const bool	groups = pipeline->sink == HJG_PROGRAM_TO_GROUPS;
+	HjgProgramTable *table = groups ? NULL : (HjgProgramTable *) w->tables.data + pipeline->sink;
+
+	if (groups)
+		w->groups = index_create(sizeof(ProgramGroup), w->head.nkeys);
+	else
+		w->filled[pipeline->sink] = index_create(sizeof(Entry), table->nkeys);
+	for (hjg_u32 row = 0; row < relation->first_row[relation->nsegments]; row++)
+	{
+		Cell		regs[HJG_PROGRAM_REGISTERS];
+
+		if (!relation->seen[row] || !evaluate_row(w, relation, pipeline, row, regs))
+			continue;
+		if (groups)
+			group_row(w, pipeline, regs);
+		else
+			enter_row(w, pipeline, table, regs);
+	}
+}
+
+/* ---- the block ---- */
+
+/* Add an array to the block; returns its place. */
+static HjgProgramArray
+place_array(List *block, const List *list)
+{
+	const HjgProgramArray array = {.off = (hjg_u32) block->n * 8, .n = (hjg_u32) list->n};
+
+	if (list->n > 0)
+		memcpy(list_add(block, NULL, (list->n * list->size + 7) / 8), list->data, list->n * list->size);
+	return array;
+}
+
+/* The magnitude of an argument's values is told, or is not. */
+static void
+bound_arguments(Writer *w)
+{
+	for (hjg_u32 i = 0; i < w->arguments.n; i++)
+	{
+		hjg_u64		greatest = 0;
+
+		for (size_t g = 0; g < w->groups->entries.n; g++)
+		{
+			const ProgramGroup *group = (const ProgramGroup *) index_entry(w->groups, (int) g);
+			const hjg_u64 low = group->least[i] < 0 ? -(hjg_u64) group->least[i] : (hjg_u64) group->least[i];
+			const hjg_u64 high = group->greatest[i] < 0 ? -(hjg_u64) group->greatest[i] : (hjg_u64) group->greatest[i];
+
+			greatest = low > greatest ? low : greatest;
+			greatest = high > greatest ? high : greatest;
+		}
+		if (one_in(w, 2))
+			((HjgProgramArgument *) w->arguments.data)[i].greatest = greatest;
+	}
+}
+
+static hjg_u64
+estimate(Writer *w, hjg_u64 n)
+{
+	return w->shape->outgrown ? 1 : one_in(w, 3) ? 0 : one_in(w, 2) ? n : random_u64(&w->random);
+}
+
+static void
+write_block(Writer *w, ProgramCase *c)
+{
+	List		block = {.size = 8};
+	HjgProgram	head = w->head;
+
+	list_add(&block, NULL, sizeof(HjgProgram) / 8);
+	for (hjg_u32 i = 0; i < w->columns.n; i++)
+	{
+		HjgProgramColumn *column = (HjgProgramColumn *) w->columns.data + i;
+
+		if ((column->place & HJG_PROGRAM_IN_BLOCK) != 0)
+			column->place += block.n * 8;
+	}
+	(void) place_array(&block, &w->own);
+	for (hjg_u32 i = 0; i < w->tables.n; i++)
+	{
+		HjgProgramTable *table = (HjgProgramTable *) w->tables.data + i;
+
+		table->expected_rows = estimate(w, table->max_rows);
+	}
+	head.pipelines = place_array(&block, &w->pipelines);
+	head.tables = place_array(&block, &w->tables);
+	head.steps = place_array(&block, &w->steps);
+	head.segments = place_array(&block, &w->segments);
+	head.columns = place_array(&block, &w->columns);
+	head.runs = place_array(&block, &w->runs);
+	head.maps = place_array(&block, &w->maps);
+	head.values = place_array(&block, &w->values);
+	head.arguments = place_array(&block, &w->arguments);
+	head.max_groups = c->ngroups;
+	head.expected_groups = estimate(w, c->ngroups);
+	head.nbytes = block.n * 8;
+	memcpy(block.data, &head, sizeof(head));
+	c->block = block.data;
+	c->nbytes = head.nbytes;
+}
+
+static void
+writer_free(Writer *w)
+{
+	List	   *const lists[] = {
+		&w->pipelines, &w->tables, &w->steps, &w->segments, &w->columns, &w->runs, &w->maps, &w->values, &w->arguments, &w->own
+	};
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		free(lists[i]->data);
+	for (int p = 0; p < HJG_PROGRAM_MAX_PIPELINES; p++)
+	{
+		index_free(w->filled[p]);
+		free(w->relations[p].seen);
+		for (int i = 0; i < MOST_COLUMNS; i++)
+			free(w->relations[p].cells[i]);
+	}
+	free(w->groups);
+	free(w);
+}
+
+void
+program_create(ProgramCase *c, hjg_u64 seed, const ProgramShape *shape)
+{
+	Writer	   *w = calloc(1, sizeof(Writer));
+
+	w->random = (Random) {seed};
+	w->shape = shape;
+	w->next_id = seed * 4096;
+	w->pipelines.size = sizeof(HjgProgramPipeline);
+	w->tables.size = sizeof(HjgProgramTable);
+	w->steps.size = sizeof(HjgProgramStep);
+	w->segments.size = sizeof(HjgProgramSegment);
+	w->columns.size = sizeof(HjgProgramColumn);
+	w->runs.size = sizeof(HjgProgramRun);
+	w->maps.size = sizeof(hjg_u32);
+	w->values.size = sizeof(int64_t);
+	w->arguments.size = sizeof(HjgProgramArgument);
+	w->own.size = w->kept.size = 8;
+	for (hjg_u32 p = 0; p < shape->npipelines; p++)
+	{
+		HjgProgramPipeline pipeline = {0};
+
+		memset(w->boolean, 0, sizeof(w->boolean));
+		write_relation(w, &w->relations[p], &pipeline);
+		write_steps(w, &w->relations[p], &pipeline);
+		if (p + 1 < shape->npipelines)
+			write_table(w, &w->relations[p], &pipeline);
+		else
+			write_groups(w, &w->relations[p], &pipeline);
+		list_add(&w->pipelines, &pipeline, 1);
+		evaluate_pipeline(w, p);
+	}
+	bound_arguments(w);
+	*c = (ProgramCase) {.refused = w->refused, .nkeys = w->head.nkeys, .narguments = (hjg_u32) w->arguments.n};
+	for (hjg_u32 i = 0; i < c->narguments; i++)
+	{
+		c->wants_sum[i] = ((HjgProgramArgument *) w->arguments.data)[i].wants_sum;
+		c->wants_extremes[i] = ((HjgProgramArgument *) w->arguments.data)[i].wants_extremes;
+	}
+	/* without keys there is a group without rows */
+	if (c->nkeys == 0 && w->groups->entries.n == 0)
+		list_add(&w->groups->entries, NULL, 1);
+	c->groups = (ProgramGroup *) w->groups->entries.data;
+	c->ngroups = (hjg_u32) w->groups->entries.n;
+	write_block(w, c);
+	c->kept = w->kept.data;
+	c->kept_bytes = w->kept.n * 8;
+	writer_free(w);
+}
+
+void
+program_destroy(ProgramCase *c)
+{
+	free(c->block);
+	free(c->kept);
+	free(c->groups);
+}
+
+/* ---- comparison ---- */
+
+static const char *
+compare_group(const ProgramCase *c, const ProgramGroup *group, const hjg_u64 *words)
+{
+	hjg_u64		nulls = 0;
+
+	if (*words++ != group->nrows)
+		return "wrong number of rows";
+	words += c->nkeys;
+	for (hjg_u32 k = 0; k < c->nkeys; k++)
+		nulls |= (hjg_u64) group->entry.keys[k].isnull << k;
+	if (*words++ != nulls)
+		return "wrong NULLs of keys";
+	for (hjg_u32 i = 0; i < c->narguments; i++, words += HJG_PROGRAM_ARGUMENT_WORDS)
+	{
+		const hjg_u64 low = c->wants_sum[i] ? (hjg_u64) group->sum[i] : 0;
+		const hjg_u64 high = c->wants_sum[i] ? (hjg_u64) (group->sum[i] >> 64) : 0;
+
+		if (words[0] != group->nulls[i])
+			return "wrong number of NULLs";
+		if (words[1] != low || words[2] != high)
+			return "wrong sum";
+		if (c->wants_extremes[i] && group->nulls[i] < group->nrows &&
+			(words[3] != (hjg_u64) group->least[i] || words[4] != (hjg_u64) group->greatest[i]))
+			return "wrong extremes";
+		if (!c->wants_extremes[i] && (words[3] != 0 || words[4] != 0))
+			return "extremes that are not wanted";
+	}
+	return NULL;
+}
+
+const char *
+program_compare(const ProgramCase *c, const hjg_u64 *words, hjg_u64 nwords)
+{
+	const hjg_u32 group_words = hjg_program_group_words(c->nkeys, c->narguments);
+	Index	   *found;
+	const char *wrong = NULL;
+
+	if (nwords != 1 + (hjg_u64) c->ngroups * group_words || words[0] != c->ngroups)
+		return "wrong number of groups";
+	found = index_create(sizeof(ProgramGroup), c->nkeys);
+	for (hjg_u32 g = 0; g < c->ngroups; g++)
+	{
+		bool		made;
+		ProgramGroup *group = (ProgramGroup *) index_find(found, c->groups[g].entry.keys, true, &made);
+		const int	next = group->entry.next;
+
+		*group = c->groups[g];
+		group->entry.next = next;
+	}
+	for (hjg_u32 g = 0; g < c->ngroups && wrong == NULL; g++)
+	{
+		const hjg_u64 *at = words + 1 + (size_t) g * group_words;
+		Cell		keys[HJG_PROGRAM_MAX_KEYS];
+		ProgramGroup *group;
+		bool		made;
+
+		for (hjg_u32 k = 0; k < c->nkeys; k++)
+			keys[k] = number_cell(at[1 + k], at[1 + c->nkeys] >> k & 1);
+		group = (ProgramGroup *) index_find(found, keys, false, &made);
+		wrong = group == NULL ? "a group that is none" : compare_group(c, group, at);
+		/* a second one with these keys is then wrong */
+		if (group != NULL)
+			group->nrows = UINT64_MAX;
+	}
+	index_free(found);
+	return wrong;
+}

@@ -1,0 +1,101 @@
+/*
+ * stub_program.c
+ *	  The kernels of programs (cuda_program.cu), with the same steps for one row after the other.
+ *
+ * A launch is emulated as one block, whose own table of groups is added to the groups at its end.
+ */
+#include <stdlib.h>
+
+#include "hjg_program_steps.h"
+#include "hjg_stub_kernels.h"
+
+typedef void (*Sink) (const HjgKPipeline *a, const HjgKRecords *near, const HjgProgramRow *row);
+
+static void
+run_rows(const HjgKPipeline *a, const HjgKRecords *near, Sink sink)
+{
+	int64_t		regs[HJG_PROGRAM_REGISTERS];
+	HjgProgramRow row = {.regs = regs, .stride = 1};
+
+	for (hjg_u32 p = 0; p < a->npieces && *AT(hjg_u32, a->flags) == 0; p++)
+	{
+		const HjgKPiece *piece = &AT(HjgKPiece, a->pieces)[p];
+
+		for (hjg_u32 row_ix = piece->first_row; row_ix < piece->end_row; row_ix++)
+			if (hjg_program_sees(AT(HjgProgramRun, a->runs), piece, row_ix) &&
+				hjg_program_run(a, AT(HjgProgramStep, a->steps), AT(HjgKColumn, a->columns) + piece->first_column, row_ix, &row))
+				sink(a, near, &row);
+	}
+}
+
+static void
+fill_row(const HjgKPipeline *a, const HjgKRecords *near, const HjgProgramRow *row)
+{
+	*AT(hjg_u32, a->flags) |= hjg_program_fill(a, row);
+}
+
+static void
+fill_records(const Launch *launch)
+{
+	run_rows(&ARG(HjgKPipeline, 0), NULL, fill_row);
+}
+
+static void
+group_row(const HjgKPipeline *a, const HjgKRecords *near, const HjgProgramRow *row)
+{
+	HjgProgramKey key;
+	hjg_u64    *record;
+	int			made;
+
+	hjg_program_sink_key(a, row, &key);
+	record = hjg_program_enter(a, near, &key, row, key.nulls, HJG_NEAR_VISITS, &made);
+	if (record == NULL)
+		record = hjg_program_enter(a, &a->sink, &key, row, key.nulls, HJG_RECORD_VISITS, &made);
+	if (record == NULL)
+		*AT(hjg_u32, a->flags) |= HJG_K_TABLE_FULL;
+	for (hjg_u32 v = 0; v < a->nvalues && record != NULL; v++)
+		hjg_program_add(a->values[v].kind, &record[HJG_K_RECORD_KEYS + key.nkeys + v], hjg_program_share(a->values[v], row));
+}
+
+static void
+group_rows(const Launch *launch)
+{
+	const HjgKPipeline *a = &ARG(HjgKPipeline, 0);
+	hjg_u64    *records = calloc((size_t) a->near_slots * a->sink.record_words + 1, sizeof(hjg_u64));
+	HjgKRecords near = a->sink;
+
+	near.records = (hjg_u64) (size_t) records;
+	near.nslots = a->near_slots;
+	run_rows(a, &near, group_row);
+	for (hjg_u32 slot = 0; slot < near.nslots; slot++)
+		if (*hjg_program_record(&near, slot) != 0)
+			*AT(hjg_u32, a->flags) |= hjg_program_merge(a, hjg_program_record(&near, slot));
+	free(records);
+}
+
+static void
+count_records(const Launch *launch)
+{
+	const HjgKGroupList *a = &ARG(HjgKGroupList, 0);
+
+	for (hjg_u32 slot = 0; slot < a->table.nslots; slot++)
+		*AT(hjg_u64, a->listed) += *hjg_program_record(&a->table, slot) != 0;
+}
+
+static void
+list_groups(const Launch *launch)
+{
+	const HjgKGroupList *a = &ARG(HjgKGroupList, 0);
+
+	for (hjg_u32 slot = 0; slot < a->table.nslots; slot++)
+		if (*hjg_program_record(&a->table, slot) != 0)
+			hjg_program_list(a, hjg_program_record(&a->table, slot), AT(hjg_u64, a->words) + (*AT(hjg_u64, a->listed))++ * a->group_words);
+}
+
+const StubKernel hjg_stub_program[] = {
+	{"hjg_k_fill_records", fill_records, true},
+	{"hjg_k_group_rows", group_rows, true},
+	{"hjg_k_count_records", count_records, true},
+	{"hjg_k_list_groups", list_groups, true},
+	{0}
+};
