@@ -131,7 +131,7 @@ _PG_init(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random seeds for hash tables: %m")));
-	hjg_service_init();
+	hjg_service_init(hjg_kept_open_readonly);
 	hjg_kept_init(hjg_cache_size_mb);
 	hjg_planner_init(&planner_sources);
 	hjg_node_init();

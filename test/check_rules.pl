@@ -41,10 +41,10 @@ my %may = (
 	service => [ 'arena', 'base', 'layout', 'engine' ],
 	vector => [],
 	kept => [ 'vector', 'arena', 'base', 'layout' ],
-	scan => [ 'kept', 'vector', 'base' ],
+	scan => [ 'kept', 'vector', 'base', 'layout' ],
 	rows => [ 'vector', 'layout' ],
 	planner => [ 'scan', 'rows', 'vector', 'model', 'base', 'layout' ],
-	node => [ 'planner', 'scan', 'rows', 'service', 'engine', 'base' ],
+	node => [ 'planner', 'scan', 'kept', 'rows', 'service', 'engine', 'base' ],
 	# measures functions of these rooms, which a query's noise would hide (hjg_calibrate.h)
 	calibrate => [ 'planner', 'scan', 'rows', 'service', 'engine', 'model', 'base' ],);
 my @pure = qw(layout model arena vector engine coupled device lab);

@@ -87,9 +87,11 @@ typedef struct HjgKeptColumn
 	int64		least;			/* of integers and numbers, */
 	int64		greatest;		/* both of 0 if there are none */
 	uint32		nwords;
+	uint64		id;				/* of this column alone, for as long as the server runs; 0: it is not in the store */
 	dsa_pointer place;			/* InvalidDsaPointer: nothing is kept, or it takes no memory */
 	Size		nbytes;
-	uint64		checksum;		/* of the memory */
+	uint64		checksum;		/* of the memory, */
+	uint64		words_checksum; /* and of the words' part of it, from their places on */
 } HjgKeptColumn;
 
 /* A segment. What a reader sees of it does not change, except for map_lsn, stale and the counts. */
@@ -136,7 +138,7 @@ extern bool hjg_kept_allows(Relation relation);
  */
 typedef struct HjgKeptHold HjgKeptHold;
 
-/* Find the table, or make its entry. NULL: there is no store, or no place in it. */
+/* Find the table, or make its entry. NULL: there is no store, or no place in it. The hold is in the current context. */
 extern HjgKeptHold *hjg_kept_hold(Relation relation);
 /*
  * Note that a scan reads these columns; returns true if all of them were first read by another statement, and can be kept as far as
@@ -145,11 +147,14 @@ extern HjgKeptHold *hjg_kept_hold(Relation relation);
 extern bool hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, TimestampTz statement);
 /* Is it likely to be of use to go by segments, of which the table has so many? */
 extern bool hjg_kept_promises(HjgKeptHold *hold, uint32 nsegments);
-/* Pin a segment; NULL if it is not kept. */
+/* Pin a segment; NULL if it is not kept, or there is no memory to note the pin. */
 extern HjgKeptSegment *hjg_kept_pin(HjgKeptHold *hold, uint32 number);
+/* Unpin a segment. One that was pinned lately is found at once, however many the hold has. */
 extern void hjg_kept_unpin(HjgKeptHold *hold, HjgKeptSegment *segment);
-/* Estimate the part of a table of so many blocks, of which all of these columns are kept. */
-extern double hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos);
+/* Unpin all segments of the hold. */
+extern void hjg_kept_unpin_all(HjgKeptHold *hold);
+/* Estimate the part of a table of so many blocks, of which all of these columns are kept; coded: in codes, not as bytes. */
+extern double hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos, bool coded);
 /* Count blocks that were served, read live, and compared with pages. */
 extern void hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live, uint64 verified);
 /* After a difference: let no process use what is kept, until the server starts anew. */
@@ -181,6 +186,12 @@ extern void hjg_kept_visit(void (*visit) (const HjgKeptUse *use, void *arg), voi
 extern dsa_pointer hjg_kept_allocate(HjgKeptHold *hold, Size nbytes);
 extern void hjg_kept_free(dsa_pointer place, Size nbytes);
 extern void *hjg_kept_address(dsa_pointer place);
+/* Get the offset of kept memory in the file, as other processes that map it count. */
+extern uint64 hjg_kept_offset(const void *memory);
+/* Open another descriptor of the file, which can only read, for the device process; -1 if there is no file, or no /proc. */
+extern int	hjg_kept_open_readonly(void);
+/* Take a new number for a column. */
+extern uint64 hjg_kept_new_id(void);
 /* Free a segment that is in no table, with its columns. */
 extern void hjg_kept_free_segment(dsa_pointer place);
 /*
@@ -207,6 +218,8 @@ typedef struct HjgKeptWish
 
 /* Make a builder of segments, in the current context. */
 extern HjgKeptBuilder *hjg_kept_builder_create(int ncolumns, const HjgKeptWish *wishes);
+/* Count the blocks that were added since it was empty, at most HJG_KEPT_BLOCKS. */
+extern int	hjg_kept_builder_blocks(const HjgKeptBuilder *builder);
 /* Does it make segments of these columns? False for NULL. */
 extern bool hjg_kept_builder_makes(const HjgKeptBuilder *builder, int ncolumns, const HjgKeptWish *wishes);
 /* Begin another segment. */
@@ -224,10 +237,11 @@ extern HjgKeptSegment *hjg_kept_builder_finish(HjgKeptBuilder *builder, HjgKeptH
 /* The checksum of a column's memory. */
 extern uint64 hjg_kept_checksum(const void *memory, Size nbytes);
 
-/* A column of a pinned segment. */
+/* A column of a pinned segment, or of rows of this process. */
 typedef struct HjgKeptView
 {
 	const HjgKeptColumn *column;
+	uint32		nrows;			/* of the segment */
 	const char *memory;			/* or NULL */
 	const uint8 *nulls;			/* or NULL */
 	HjgCodes	codes;
@@ -250,13 +264,23 @@ typedef enum HjgKeptFound
 
 /* Find a column of this type. */
 extern HjgKeptFound hjg_kept_view(const HjgKeptSegment *segment, AttrNumber attno, Oid type, HjgKeptView *view);
+/* View a column of nrows rows in this memory, which is NULL if it takes none. */
+extern void hjg_kept_view_at(const HjgKeptColumn *column, uint32 nrows, const char *memory, HjgKeptView *view);
 /* Is the column's memory as it was written? To be asked before it is read. */
 extern bool hjg_kept_check(const HjgKeptView *view);
+/* Are its words? That is enough to read them alone. */
+extern bool hjg_kept_check_words(const HjgKeptView *view);
 /*
  * Read rows[0 .. nrows - 1], each counted from the segment's row `first`, into the vector; rows NULL: those from first on.
  * numerics: space for values of kept numbers in core's form, or NULL: they become the vector's numbers.
  */
 extern void hjg_kept_read(const HjgKeptView *view, uint32 first, const uint16 *rows, int nrows, HjgVector *vector, HjgNumericSpace *numerics);
+
+/*
+ * Write the columns of a builder's rows to memory of the current context, for this process alone (kept_build.c). Returns the number of
+ * rows; a column that cannot be kept has HJG_KEPT_NOT. views: one for each wish.
+ */
+extern uint32 hjg_kept_builder_write(HjgKeptBuilder *builder, HjgKeptView *views);
 
 /* ---------- validity (kept_valid.c) ---------- */
 

@@ -120,6 +120,12 @@ hjg_kept_builder_reset(HjgKeptBuilder *builder)
 	}
 }
 
+int
+hjg_kept_builder_blocks(const HjgKeptBuilder *builder)
+{
+	return builder->nblocks;
+}
+
 bool
 hjg_kept_builder_makes(const HjgKeptBuilder *builder, int ncolumns, const HjgKeptWish *wishes)
 {
@@ -422,7 +428,7 @@ find_bounds(BuiltColumn *column, uint32 nrows, HjgKeptColumn *kept)
 	kept->greatest = greatest;
 }
 
-/* Decide how the column is kept: sets all of *kept but the place and the checksum. */
+/* Decide how the column is kept: sets all of *kept but the number, the place and the checksums. */
 static void
 plan_column(BuiltColumn *column, uint32 nrows, HjgKeptColumn *kept)
 {
@@ -455,9 +461,12 @@ plan_column(BuiltColumn *column, uint32 nrows, HjgKeptColumn *kept)
 		kept->has_nulls = false;
 }
 
+/* Write the column as planned; sets its checksums. */
 static void
-write_column(const BuiltColumn *column, uint32 nrows, const HjgKeptColumn *kept, char *to)
+write_column(const BuiltColumn *column, uint32 nrows, HjgKeptColumn *kept, char *to)
 {
+	const char *memory = to;
+
 	memset(to, 0, kept->nbytes);
 	if (kept->has_nulls)
 	{
@@ -475,6 +484,7 @@ write_column(const BuiltColumn *column, uint32 nrows, const HjgKeptColumn *kept,
 					((uint16 *) to)[i] = column->words->numbers[i];
 			to += MAXALIGN((Size) nrows * kept->width);
 			write_words(column, (uint32 *) to, to + MAXALIGN(Max(kept->nwords, 1) * sizeof(uint32)));
+			kept->words_checksum = hjg_kept_checksum(to, memory + kept->nbytes - to);
 			break;
 		case HJG_KEPT_BYTES:
 			memcpy(to, column->places, nrows * sizeof(uint32));
@@ -483,6 +493,7 @@ write_column(const BuiltColumn *column, uint32 nrows, const HjgKeptColumn *kept,
 		default:
 			hjg_vector_encode(column->integers, (int) nrows, kept->least, kept->width, to);
 	}
+	kept->checksum = hjg_kept_checksum(memory, kept->nbytes);
 }
 
 /* Keep a column; false if there is no memory. */
@@ -493,16 +504,36 @@ keep_column(HjgKeptBuilder *builder, int c, HjgKeptHold *hold, HjgKeptColumn *ke
 	HjgKeptColumn planned;
 
 	plan_column(column, builder->nrows, &planned);
+	planned.id = hjg_kept_new_id();
 	if (planned.nbytes > 0)
 	{
 		planned.place = hjg_kept_allocate(hold, planned.nbytes);
 		if (!DsaPointerIsValid(planned.place))
 			return false;
 		write_column(column, builder->nrows, &planned, hjg_kept_address(planned.place));
-		planned.checksum = hjg_kept_checksum(hjg_kept_address(planned.place), planned.nbytes);
 	}
 	*kept = planned;
 	return true;
+}
+
+uint32
+hjg_kept_builder_write(HjgKeptBuilder *builder, HjgKeptView *views)
+{
+	HjgKeptColumn *columns = palloc(builder->ncolumns * sizeof(HjgKeptColumn));
+
+	for (int c = 0; c < builder->ncolumns; c++)
+	{
+		char	   *memory = NULL;
+
+		plan_column(&builder->columns[c], builder->nrows, &columns[c]);
+		if (columns[c].nbytes > 0)
+		{
+			memory = palloc(columns[c].nbytes);
+			write_column(&builder->columns[c], builder->nrows, &columns[c], memory);
+		}
+		hjg_kept_view_at(&columns[c], builder->nrows, memory, &views[c]);
+	}
+	return builder->nrows;
 }
 
 HjgKeptSegment *

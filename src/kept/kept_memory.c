@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -168,6 +169,23 @@ void *
 hjg_kept_address(dsa_pointer place)
 {
 	return dsa_get_address(get_area(), place);
+}
+
+uint64
+hjg_kept_offset(const void *memory)
+{
+	return (const char *) memory - (const char *) file_base;
+}
+
+int
+hjg_kept_open_readonly(void)
+{
+	char		path[64];
+
+	if (file_base == NULL)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file_descriptor);
+	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 double

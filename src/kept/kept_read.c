@@ -7,39 +7,20 @@
 #include "kept/hjg_kept.h"
 #include "layout/hjg_checksum.h"
 
-/* Words that are summed side by side. */
-#define LANES 8
-
-/* Fletcher's checksum of words: their sum, and the sum of the sums so far, which knows their order. */
 uint64
 hjg_kept_checksum(const void *memory, Size nbytes)
 {
-	const uint64 *words = memory;
-	const Size	nwords = nbytes / sizeof(uint64);
-	uint64		sums[LANES] = {0};
-	uint64		sums_of_sums[LANES] = {0};
-	uint64		result = nwords;
-	Size		i = 0;
-
-	for (; i + LANES <= nwords; i += LANES)
-		for (int lane = 0; lane < LANES; lane++)
-		{
-			sums[lane] += words[i + lane];
-			sums_of_sums[lane] += sums[lane];
-		}
-	for (; i < nwords; i++)
-		sums[i % LANES] += words[i];
-	for (int lane = 0; lane < LANES; lane++)
-		result = hjg_checksum_word(result ^ sums[lane]) + hjg_checksum_word(result + sums_of_sums[lane]);
-	return result;
+	return hjg_checksum_column(memory, nbytes);
 }
 
-/* Point a view into the column's memory. */
-static void
-point_view(HjgKeptView *view, uint32 nrows, const char *at)
+void
+hjg_kept_view_at(const HjgKeptColumn *column, uint32 nrows, const char *memory, HjgKeptView *view)
 {
-	const HjgKeptColumn *column = view->column;
+	const char *at = memory;
 
+	*view = (HjgKeptView) {.column = column, .nrows = nrows, .memory = memory, .codes = {.least = column->least}};
+	if (memory == NULL)
+		return;
 	if (column->has_nulls)
 	{
 		view->nulls = (const uint8 *) at;
@@ -62,7 +43,6 @@ point_view(HjgKeptView *view, uint32 nrows, const char *at)
 HjgKeptFound
 hjg_kept_view(const HjgKeptSegment *segment, AttrNumber attno, Oid type, HjgKeptView *view)
 {
-	*view = (HjgKeptView) {0};
 	for (int c = 0; c < segment->ncolumns; c++)
 	{
 		const HjgKeptColumn *column = &segment->columns[c];
@@ -71,14 +51,7 @@ hjg_kept_view(const HjgKeptSegment *segment, AttrNumber attno, Oid type, HjgKept
 			continue;
 		if (column->code == HJG_KEPT_NOT)
 			return HJG_KEPT_IMPOSSIBLE;
-		view->column = column;
-		if (column->nbytes > 0)
-		{
-			view->memory = hjg_kept_address(column->place);
-			point_view(view, segment->nrows, view->memory);
-		}
-		else
-			view->codes.least = column->least;
+		hjg_kept_view_at(column, segment->nrows, column->nbytes > 0 ? hjg_kept_address(column->place) : NULL, view);
 		return HJG_KEPT_FOUND;
 	}
 	return HJG_KEPT_MISSING;
@@ -88,6 +61,15 @@ bool
 hjg_kept_check(const HjgKeptView *view)
 {
 	return view->column->nbytes == 0 || hjg_kept_checksum(view->memory, view->column->nbytes) == view->column->checksum;
+}
+
+bool
+hjg_kept_check_words(const HjgKeptView *view)
+{
+	const char *words = (const char *) view->places;
+
+	return view->column->code != HJG_KEPT_WORDS || words == NULL ||
+		hjg_kept_checksum(words, view->memory + view->column->nbytes - words) == view->column->words_checksum;
 }
 
 static void

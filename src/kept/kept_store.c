@@ -33,8 +33,8 @@
 /* So often does the hand spare a segment that was just used. */
 #define MOST_RECENT 3
 
-/* Segments that a hold has pinned at a time. */
-#define MAX_PINS 4
+/* Segments for whose pins a hold has space at first; an ordinary scan needs no more. */
+#define FEW_PINS 4
 
 /* Segments that are looked at to estimate how much is kept. */
 #define MOST_SAMPLED 32
@@ -64,6 +64,7 @@ typedef struct Store
 {
 	LWLock		lock;			/* protects all but atomics */
 	pg_atomic_uint32 distrusted;
+	pg_atomic_uint64 last_id;	/* of the columns made so far */
 	uint64		time;
 	uint32		ntables;		/* entries that were ever used */
 	uint32		hand_table;
@@ -77,7 +78,9 @@ struct HjgKeptHold
 {
 	HjgKeptTable *table;
 	uint32		steps_left;		/* that this scan may move the hand */
-	HjgKeptSegment *pinned[MAX_PINS];
+	int			npins;
+	int			max_pins;		/* for which there is space */
+	HjgKeptSegment **pinned;	/* in the hold's context */
 	MemoryContextCallback release;
 };
 
@@ -87,11 +90,14 @@ static Store *store = NULL;		/* in the head of the memory file; NULL: there is n
 static void
 set_store(void *head, int tranche)
 {
+	static uint64 nstores = 0;	/* that the postmaster has made; each has numbers of its own for columns */
+
 	store = head;
 	if (store != NULL)
 	{
 		LWLockInitialize(&store->lock, tranche);
 		pg_atomic_init_u32(&store->distrusted, 0);
+		pg_atomic_init_u64(&store->last_id, nstores++ << 48);
 	}
 }
 
@@ -235,6 +241,12 @@ hjg_kept_allocate(HjgKeptHold *hold, Size nbytes)
 	}
 }
 
+uint64
+hjg_kept_new_id(void)
+{
+	return pg_atomic_add_fetch_u64(&store->last_id, 1);
+}
+
 /* ---------- holds ---------- */
 
 void
@@ -263,9 +275,7 @@ release_hold(void *arg)
 {
 	HjgKeptHold *hold = arg;
 
-	for (int i = 0; i < MAX_PINS; i++)
-		if (hold->pinned[i] != NULL)
-			hjg_kept_unpin(hold, hold->pinned[i]);
+	hjg_kept_unpin_all(hold);
 	pg_atomic_fetch_sub_u32(&hold->table->holds, 1);
 }
 
@@ -328,6 +338,8 @@ hjg_kept_hold(Relation relation)
 	if (!hjg_kept_allows(relation))
 		return NULL;
 	hold = palloc0(sizeof(HjgKeptHold));
+	hold->max_pins = FEW_PINS;
+	hold->pinned = palloc(FEW_PINS * sizeof(HjgKeptSegment *));
 	hjg_kept_memory_attach();
 	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
 	table = find_entry(relation);
@@ -387,7 +399,7 @@ hjg_kept_promises(HjgKeptHold *hold, uint32 nsegments)
 
 /* Does a segment have all of these columns? */
 static bool
-has_columns(const HjgKeptSegment *segment, Relation relation, int ncolumns, const AttrNumber *attnos)
+has_columns(const HjgKeptSegment *segment, Relation relation, int ncolumns, const AttrNumber *attnos, bool coded)
 {
 	for (int i = 0; i < ncolumns; i++)
 	{
@@ -396,14 +408,14 @@ has_columns(const HjgKeptSegment *segment, Relation relation, int ncolumns, cons
 
 		while (c < segment->ncolumns && (segment->columns[c].attno != attnos[i] || segment->columns[c].type != type))
 			c++;
-		if (c == segment->ncolumns || segment->columns[c].code == HJG_KEPT_NOT)
+		if (c == segment->ncolumns || segment->columns[c].code == HJG_KEPT_NOT || (coded && segment->columns[c].code == HJG_KEPT_BYTES))
 			return false;
 	}
 	return true;
 }
 
 double
-hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos)
+hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos, bool coded)
 {
 	const uint32 nsegments = hjg_kept_count_segments(nblocks);
 	const uint32 step = (nsegments + MOST_SAMPLED - 1) / MOST_SAMPLED;
@@ -420,7 +432,7 @@ hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrN
 	{
 		nsampled++;
 		if (i < table->nsegments && DsaPointerIsValid(segments_of(table)[i]))
-			nfound += has_columns(hjg_kept_address(segments_of(table)[i]), relation, ncolumns, attnos);
+			nfound += has_columns(hjg_kept_address(segments_of(table)[i]), relation, ncolumns, attnos, coded);
 	}
 	LWLockRelease(&store->lock);
 	return nsampled > 0 ? (double) nfound / nsampled : 0;
@@ -436,15 +448,29 @@ hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live, uint64 verified)
 
 /* ---------- segments ---------- */
 
+/* Have space for another pin, so that noting it cannot fail; false if there is no memory. */
+static bool
+reserve_pin(HjgKeptHold *hold)
+{
+	HjgKeptSegment **larger;
+
+	if (hold->npins < hold->max_pins)
+		return true;
+	larger = MemoryContextAllocExtended(GetMemoryChunkContext(hold), 2 * hold->max_pins * sizeof(HjgKeptSegment *), MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	if (larger == NULL)
+		return false;
+	memcpy(larger, hold->pinned, hold->npins * sizeof(HjgKeptSegment *));
+	pfree(hold->pinned);
+	hold->pinned = larger;
+	hold->max_pins *= 2;
+	return true;
+}
+
 static void
 add_pin(HjgKeptHold *hold, HjgKeptSegment *segment)
 {
-	int			i = 0;
-
-	while (hold->pinned[i] != NULL)
-		i++;
-	Assert(i < MAX_PINS);
-	hold->pinned[i] = segment;
+	Assert(hold->npins < hold->max_pins);
+	hold->pinned[hold->npins++] = segment;
 }
 
 HjgKeptSegment *
@@ -453,6 +479,8 @@ hjg_kept_pin(HjgKeptHold *hold, uint32 number)
 	const HjgKeptTable *table = hold->table;
 	HjgKeptSegment *segment = NULL;
 
+	if (!reserve_pin(hold))
+		return NULL;
 	LWLockAcquire(&store->lock, LW_SHARED);
 	if (number < table->nsegments && DsaPointerIsValid(segments_of(table)[number]))
 	{
@@ -468,14 +496,21 @@ hjg_kept_pin(HjgKeptHold *hold, uint32 number)
 void
 hjg_kept_unpin(HjgKeptHold *hold, HjgKeptSegment *segment)
 {
-	for (int i = 0; i < MAX_PINS; i++)
+	for (int i = hold->npins - 1; i >= 0; i--)
 		if (hold->pinned[i] == segment)
 		{
-			hold->pinned[i] = NULL;
+			hold->pinned[i] = hold->pinned[--hold->npins];
 			pg_atomic_fetch_sub_u32(&segment->pins, 1);
 			return;
 		}
 	Assert(false);
+}
+
+void
+hjg_kept_unpin_all(HjgKeptHold *hold)
+{
+	while (hold->npins > 0)
+		pg_atomic_fetch_sub_u32(&hold->pinned[--hold->npins]->pins, 1);
 }
 
 /* Make places for segments up to this number; false if there is no memory. */
@@ -507,12 +542,13 @@ hjg_kept_publish(HjgKeptHold *hold, dsa_pointer place)
 {
 	HjgKeptSegment *segment = hjg_kept_address(place);
 	HjgKeptTable *table = hold->table;
+	const bool	reserved = reserve_pin(hold);
 	bool		extended;
 
 	pg_atomic_init_u32(&segment->pins, 1);
 	pg_atomic_init_u32(&segment->recent, MOST_RECENT);
 	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
-	extended = extend_table(table, segment->number);
+	extended = reserved && extend_table(table, segment->number);
 	if (extended)
 	{
 		if (DsaPointerIsValid(segments_of(table)[segment->number]))

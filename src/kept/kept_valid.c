@@ -9,7 +9,7 @@
  * visibility map was seen to be set. With it the page's LSN is kept, and with the segment the LSN of the map's page, read with the
  * bits and before any heap page.
  *
- * When it is used. A scan looks at the map after its snapshot was taken: bits and LSN of the map's page under its share lock.
+ * When it is used. A scan looks at the map after its snapshot was taken: bits and LSN of the map's page under one share lock.
  *
  *	1. The bit is clear: the page is read live.
  *	2. The bit is set and the map's LSN is the kept one: used. Whoever changes rows of a page clears the bit before, under the page's
@@ -79,11 +79,21 @@ hjg_kept_is_new(Relation relation, AttrNumber attno)
 	return is_new;
 }
 
+/* Is a block's bit set in a page of the map? As visibilitymap_get_status() finds it, without a call for each block. */
+static bool
+is_all_visible(const uint8 *bits, BlockNumber block_of_page)
+{
+	const BlockNumber per_byte = BITS_PER_BYTE / BITS_PER_HEAPBLOCK;
+
+	return (bits[block_of_page / per_byte] >> block_of_page % per_byte * BITS_PER_HEAPBLOCK & VISIBILITYMAP_ALL_VISIBLE) != 0;
+}
+
 void
 hjg_kept_look(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook *look)
 {
 	const BlockNumber first = hjg_kept_first_block(number);
 	Buffer		map = InvalidBuffer;
+	const uint8 *bits;
 
 	look->map_lsn = InvalidXLogRecPtr;
 	look->nblocks = hjg_kept_count_blocks(number, nblocks);
@@ -97,9 +107,10 @@ hjg_kept_look(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook
 	/* bits and LSN must be of one moment */
 	LockBuffer(map, BUFFER_LOCK_SHARE);
 	look->map_lsn = PageGetLSN(BufferGetPage(map));
+	bits = (const uint8 *) PageGetContents(BufferGetPage(map));
 	for (int b = 0; b < look->nblocks; b++)
 	{
-		look->visible[b] = (visibilitymap_get_status(relation, first + b, &map) & VISIBILITYMAP_ALL_VISIBLE) != 0;
+		look->visible[b] = is_all_visible(bits, first % HJG_MAP_BLOCKS + b);
 		look->nvisible += look->visible[b];
 	}
 	UnlockReleaseBuffer(map);

@@ -198,7 +198,7 @@ kept_share(const RelOptInfo *rel, Relation relation, int nwanted, const AttrNumb
 		return 0;
 	for (int i = 0; i < nwanted; i++)
 		read = bms_add_member(read, wanted[i]);
-	return hjg_scan_kept_share(relation, rel->pages, read);
+	return hjg_scan_kept_share(relation, rel->pages, read, false);
 }
 
 void

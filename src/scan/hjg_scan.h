@@ -17,6 +17,7 @@
 #include "nodes/primnodes.h"
 #include "storage/bufpage.h"
 
+#include "layout/hjg_program.h"
 #include "vector/hjg_vector_pg.h"
 
 StaticAssertDecl(HJG_MAX_VECTOR_ROWS >= MaxHeapTuplesPerPage, "a page's rows fit in a vector");
@@ -84,6 +85,9 @@ extern bool hjg_scan_heap_detach(HjgHeapReader *reader, int first, int nrows, in
 /* A sequential scan whose pages are read in place. */
 typedef struct HjgScan HjgScan;
 
+/* Is the child a sequential scan whose pages can be read in place? */
+extern bool hjg_scan_reads_pages(const PlanState *plan);
+
 /*
  * Make a reader of the child's pages into vectors[nplan_columns], which reads the columns in wanted (from 0); NULL if rows must
  * come through the child's slot. The vectors are made with the first rows, in the work context. Rows of several pages come at a
@@ -136,6 +140,54 @@ extern void hjg_scan_reset(HjgScan *scan);
 /* Forget memory in the work context, which is emptied afterwards. */
 extern void hjg_scan_forget(HjgScan *scan);
 
+/* ---------- all rows of a scan at once, for a program of the device process (scan_collect.c) ---------- */
+
+/* The conditions of a sequential scan, as far as they are simple (scan_filter.c). */
+typedef struct HjgScanFilter HjgScanFilter;
+
+/* Make the filter of a scan, in the current context; NULL if it has no condition, or its first one is not simple. */
+extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context);
+/*
+ * Get the conditions, HJG_FILTER_ALL of them, with all operands evaluated, and the attribute of each column that they read. NULL if
+ * there are other conditions, too, or the evaluation of an operand might fail.
+ */
+extern const HjgFilter *hjg_scan_filter_bound(HjgScanFilter *filter, const AttrNumber **attnos);
+
+/* A segment of kept columns, or rows of blocks that were read. */
+typedef struct HjgCollectedSegment
+{
+	const struct HjgKeptView *views;	/* [ncolumns] of the collection */
+	bool		own;			/* they are in this process's memory, else in kept memory */
+	uint32		nrows;
+	int			nruns;
+	const HjgProgramRun *runs;	/* the rows that the snapshot sees; ascending, with others between them */
+} HjgCollectedSegment;
+
+typedef struct HjgCollection
+{
+	int			ncolumns;
+	AttrNumber *attnos;			/* of the columns, ascending */
+	int			nsegments;
+	HjgCollectedSegment *segments;
+	uint64		nrows;			/* of all runs */
+	HjgKeptCounts counts;
+	struct HjgKeptHold *hold;	/* its pins keep the segments */
+} HjgCollection;
+
+/*
+ * Collect the rows of a sequential scan, which has not begun and is not parallel: those of kept columns by reference, those of blocks
+ * that are not kept, or not valid, in memory of this process. attnos: the columns; those that the filter reads are added. Segments
+ * without a row that passes the filter are left out; other rows need not pass it. Only words of kept memory are compared with their
+ * checksum, so nothing else of it may be read before that is.
+ *
+ * Returns NULL, or why it cannot be done, for instance because more than this part of the table's blocks must be read; then
+ * the scan can be read in the ordinary way. All memory is in the current context, and segments are pinned until that is reset, or
+ * hjg_scan_collect_end().
+ */
+extern const char *hjg_scan_collect(SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filter, double most_live,
+									HjgCollection *collection);
+extern void hjg_scan_collect_end(HjgCollection *collection);
+
 /* ---------- facts of a future scan, for predictions of its time ---------- */
 
 /* Columns to be read from a row without NULLs, as scan_heap.c reads them. */
@@ -173,8 +225,8 @@ extern bool hjg_scan_find_attributes(List *quals, Index relid, Bitmapset **attno
 /* Rank a condition by about the nanoseconds that it takes a row. A scan tests those of low rank first, unless an operand may raise an error. */
 extern int	hjg_scan_filter_rank(const HjgFilter *filter);
 
-/* Estimate the part of a table whose rows will come from kept columns of these attributes (scan_kept.c). */
-extern double hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos);
+/* Estimate the part of a table whose rows will come from kept columns of these attributes; coded: all of them in codes (scan_kept.c). */
+extern double hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos, bool coded);
 
 /* ---------- conditions (scan_condition.c) ---------- */
 
@@ -199,6 +251,8 @@ typedef struct HjgConditions
 
 /* Make the filter of an expression; NULL if the expression is not simple. Its operands are not bound. */
 extern HjgFilter *hjg_scan_condition_make(HjgConditions *conditions, Expr *expr);
+/* Bind the operands of all filters now. */
+extern void hjg_scan_conditions_bind(HjgConditions *conditions);
 /* Have the operands of all filters bound, again, when rows need them. */
 extern void hjg_scan_conditions_unbind(HjgConditions *conditions);
 /* Get the condition of a branch of CASE; with the tested value, if there is one, in its place. */

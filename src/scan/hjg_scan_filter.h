@@ -12,11 +12,9 @@
 
 #include "scan/hjg_scan_heap.h"
 
-/* scan_filter.c: the conditions of a scan that can be evaluated for many rows at a time */
-typedef struct HjgScanFilter HjgScanFilter;
 typedef struct HjgKeptTests HjgKeptTests;
 
-/* The conditions of a scan, which scan_filter.c makes and scan_filter_rows.c applies. */
+/* The conditions of a scan that can be evaluated for many rows at a time; scan_filter.c makes them and scan_filter_rows.c applies them. */
 struct HjgScanFilter
 {
 	SeqScanState *seq;			/* NULL: conditions are examined, not evaluated */
@@ -28,8 +26,6 @@ struct HjgScanFilter
 	HjgKeptTests *kept_tests;	/* of rows of kept columns; NULL: there were none */
 };
 
-/* Make the filter of a scan; NULL if its first condition is not simple. */
-extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context);
 /* Does the filter have all conditions of the scan? */
 extern bool hjg_scan_filter_complete(const HjgScanFilter *filter);
 /*

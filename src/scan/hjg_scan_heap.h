@@ -81,6 +81,13 @@ extern void hjg_scan_page_columns_forget(HjgPageColumns *columns);
 /* Do some of them lie behind a column of variable width, so that rows are walked to reach them? */
 extern bool hjg_scan_page_columns_walked(const HjgPageColumns *columns);
 
+/*
+ * Go to a block of a sequential scan whose rows are not read in any other way, and find its visible rows; *page is zeroed before the
+ * first. hjg_scan_heap_leave() ends that, and leaves the scan at its beginning.
+ */
+extern void hjg_scan_heap_go_to(TableScanDesc scan, BlockNumber block, HjgHeapPage *page);
+extern void hjg_scan_heap_leave(TableScanDesc scan);
+
 /* Have kept numerics read as integers: those of this vector, or (NULL) of all. */
 extern void hjg_scan_heap_take_numbers(HjgHeapReader *reader, const HjgVector *vector);
 /* Collect the rows of a page that everybody sees. */

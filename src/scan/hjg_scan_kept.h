@@ -41,6 +41,57 @@ extern HjgKeptVerifier *hjg_scan_kept_verifier_create(Relation relation, int nwi
 extern bool hjg_scan_kept_verify(HjgKeptVerifier *verifier, const HjgKeptSegment *segment, int block, const HjgKeptView *views,
 								 BufferAccessStrategy strategy);
 
+/* ---------- opening segments (scan_kept_open.c) ---------- */
+
+/* A segment that is open, and what of it may be used. */
+typedef struct HjgOpenSegment
+{
+	HjgKeptSegment *segment;	/* pinned, with all columns; NULL: nothing may be used */
+	bool		impossible;		/* a column cannot be kept */
+	bool		excluded;		/* no row of it passes the filter */
+	uint64		source;			/* its number among all that this process has opened */
+	BlockNumber first_block;
+	int			nblocks;
+	bool		valid[HJG_KEPT_BLOCKS];
+} HjgOpenSegment;
+
+/* Opens one segment of a table after the other. */
+typedef struct HjgKeptOpener
+{
+	Relation	relation;
+	int			nwishes;
+	HjgKeptWish *wishes;		/* ascending by attribute */
+	HjgKeptHold *hold;			/* NULL: all is read live */
+	HjgScanFilter *filter;		/* or NULL */
+	HjgSegmentMaker *maker;
+	HjgKeptVerifier *verifier;	/* NULL: no block has been compared yet */
+
+	/* set by the scan */
+	BlockNumber nblocks;		/* of the table */
+	bool		fills;			/* segments are made: */
+	bool		fills_all;		/* all, or a part */
+	bool		reads_words_only;	/* of the columns' memory: the rest need not be whole */
+
+	uint32		nvisited;		/* segments, so far, */
+	uint32		nmade;			/* of which so many were made */
+	HjgOpenSegment open;
+	HjgKeptView *views;			/* of the open segment, by attribute */
+} HjgKeptOpener;
+
+/*
+ * Make an opener for a scan of these attributes, greater than 0, in the current context; NULL if they cannot be kept. All processes of
+ * a parallel scan decide the same. filter: or NULL.
+ */
+extern HjgKeptOpener *hjg_scan_kept_opener_create(Relation relation, Snapshot snapshot, const Bitmapset *attnos, HjgScanFilter *filter);
+/* Note that this statement reads the columns; returns true if another one has read them before. There must be a hold. */
+extern bool hjg_scan_kept_opener_note(HjgKeptOpener *opener);
+/* Open the segment with this number; it is made now if that is worthwhile. The one before must have been unpinned, or taken over. */
+extern void hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy strategy);
+/* Unpin the open segment, if there is one. */
+extern void hjg_scan_kept_unpin(HjgKeptOpener *opener);
+/* Keep the columns now, of a table of so many blocks; returns of how many blocks they are kept then. */
+extern uint64 hjg_scan_kept_keep(HjgKeptOpener *opener, BlockNumber nblocks);
+
 /* ---------- scans (scan_kept.c) ---------- */
 
 /* Rows that are given at a time. */
@@ -57,8 +108,8 @@ typedef enum HjgKeptStep
 } HjgKeptStep;
 
 /*
- * Make a scan of these attributes, greater than 0; NULL if they cannot be kept. All processes of a parallel scan decide the same. Blocks are
- * counted in *counts, if that is not NULL. Segments that a filter excludes are skipped; filter: or NULL.
+ * Make a scan, as hjg_scan_kept_opener_create() makes an opener. Blocks are counted in *counts, if that is not NULL. Segments that the filter
+ * excludes are skipped.
  */
 extern HjgKeptScan *hjg_scan_kept_create(Relation relation, Snapshot snapshot, const Bitmapset *attnos,
 										 HjgScanFilter *filter, HjgKeptCounts *counts);
@@ -75,7 +126,4 @@ extern BlockNumber hjg_scan_kept_peek(const HjgKeptScan *kept);
 extern void hjg_scan_kept_use(HjgKeptScan *kept);
 /* ... until the vector's values are not needed any more. */
 extern void hjg_scan_kept_release(HjgKeptScan *kept);
-/* Keep the columns now, of a table of so many blocks; returns of how many blocks they are kept then. */
-extern uint64 hjg_scan_kept_keep(HjgKeptScan *kept, BlockNumber nblocks);
-
 #endif							/* HJG_SCAN_KEPT_H */

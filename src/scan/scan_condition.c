@@ -392,6 +392,20 @@ bind_operand(HjgFilter *leaf)
 }
 
 void
+hjg_scan_conditions_bind(HjgConditions *conditions)
+{
+	ListCell   *lc;
+
+	foreach(lc, conditions->operands)
+	{
+		HjgFilter  *leaf = &((Operand *) lfirst(lc))->leaf;
+
+		if (leaf->bind != NULL)
+			leaf->bind(leaf);
+	}
+}
+
+void
 hjg_scan_conditions_unbind(HjgConditions *conditions)
 {
 	ListCell   *lc;

@@ -130,6 +130,16 @@ hjg_scan_find_simple(List *quals, Index relid, TupleDesc desc, HjgSimpleConditio
 	};
 }
 
+const HjgFilter *
+hjg_scan_filter_bound(HjgScanFilter *scan, const AttrNumber **attnos)
+{
+	if (!scan->complete || scan->conditions.nfallible > 0)
+		return NULL;
+	hjg_scan_conditions_bind(&scan->conditions);
+	*attnos = scan->columns.attnos;
+	return scan->filter;
+}
+
 /* ---------- filtering ---------- */
 
 void

@@ -330,6 +330,25 @@ find_visible(HeapScanDesc scan)
 	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_UNLOCK);
 }
 
+/* Find the visible rows of the pinned page, and set *page. */
+static void
+give_page(HeapScanDesc scan, HjgHeapPage *page)
+{
+	find_visible(scan);
+	page->page = BufferGetPage(scan->rs_cbuf);
+	page->buffer = scan->rs_cbuf;
+	page->block = scan->rs_cblock;
+	page->nrows = scan->rs_ntuples;
+	page->rows = scan->rs_vistuples;
+}
+
+static void
+count_returned(Relation relation, int nrows)
+{
+	if (pgstat_should_count_relation(relation))
+		HJG_TABLE_COUNTS(relation).HJG_TUPLES_RETURNED += nrows;
+}
+
 bool
 hjg_scan_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
 {
@@ -352,17 +371,35 @@ hjg_scan_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
 	}
 	else
 	{
-		find_visible(scan);
-		page->page = BufferGetPage(scan->rs_cbuf);
-		page->buffer = scan->rs_cbuf;
-		page->block = scan->rs_cblock;
-		page->nrows = scan->rs_ntuples;
-		page->rows = scan->rs_vistuples;
+		give_page(scan, page);
 		page->next_buffer = page->streamed ? InvalidBuffer : find_next_buffer(scan, page);
 		page->next = BufferIsValid(page->next_buffer) ? BufferGetPage(page->next_buffer) : NULL;
 	}
 	page->npages = scan->rs_nblocks;
-	if (pgstat_should_count_relation(relation))
-		HJG_TABLE_COUNTS(relation).HJG_TUPLES_RETURNED += page->nrows;
+	count_returned(relation, page->nrows);
 	return true;
+}
+
+void
+hjg_scan_heap_go_to(TableScanDesc sscan, BlockNumber block, HjgHeapPage *page)
+{
+	HeapScanDesc scan = (HeapScanDesc) sscan;
+
+	Assert(!scan->rs_inited && block < scan->rs_nblocks);
+	release_page(scan);
+	CHECK_FOR_INTERRUPTS();
+	scan->rs_cbuf = pin_block(scan, block, InvalidBuffer);
+	scan->rs_cblock = block;
+	give_page(scan, page);
+	page->npages = scan->rs_nblocks;
+	count_returned(sscan->rs_rd, page->nrows);
+}
+
+void
+hjg_scan_heap_leave(TableScanDesc sscan)
+{
+	HeapScanDesc scan = (HeapScanDesc) sscan;
+
+	release_page(scan);
+	scan->rs_cblock = InvalidBlockNumber;
 }

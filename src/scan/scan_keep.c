@@ -67,7 +67,7 @@ hjoin_gpu_keep(PG_FUNCTION_ARGS)
 {
 	Bitmapset  *attnos;
 	Relation	relation;
-	HjgKeptScan *kept = NULL;
+	HjgKeptOpener *opener = NULL;
 	uint64		nblocks = 0;
 	AclResult	allowed;
 
@@ -79,9 +79,9 @@ hjoin_gpu_keep(PG_FUNCTION_ARGS)
 		aclcheck_error(allowed, get_relkind_objtype(relation->rd_rel->relkind), RelationGetRelationName(relation));
 	attnos = PG_ARGISNULL(1) ? all_attributes(relation) : find_named_attributes(relation, PG_GETARG_ARRAYTYPE_P(1));
 	if (relation->rd_rel->relkind == RELKIND_RELATION || relation->rd_rel->relkind == RELKIND_MATVIEW)
-		kept = hjg_scan_heap_readable(relation) ? hjg_scan_kept_create(relation, GetActiveSnapshot(), attnos, NULL, NULL) : NULL;
-	if (kept != NULL)
-		nblocks = hjg_scan_kept_keep(kept, RelationGetNumberOfBlocks(relation));
+		opener = hjg_scan_heap_readable(relation) ? hjg_scan_kept_opener_create(relation, GetActiveSnapshot(), attnos, NULL) : NULL;
+	if (opener != NULL)
+		nblocks = hjg_scan_kept_keep(opener, RelationGetNumberOfBlocks(relation));
 	table_close(relation, AccessShareLock);
 	PG_RETURN_INT64((int64) nblocks);
 }

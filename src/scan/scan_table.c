@@ -80,18 +80,25 @@ find_attributes(const SeqScan *plan, int nplan_columns, const Bitmapset *wanted,
 	return true;
 }
 
+bool
+hjg_scan_reads_pages(const PlanState *plan)
+{
+	const EState *estate = plan->state;
+
+	return hjg_direct_scan && IsA(plan, SeqScanState) && estate->es_epq_active == NULL &&
+		estate->es_snapshot != NULL && IsMVCCSnapshot(estate->es_snapshot) &&
+		hjg_scan_heap_readable(((const SeqScanState *) plan)->ss.ss_currentRelation);
+}
+
 HjgScan *
 hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, bool gathers, HjgVector *vectors,
 				MemoryContext work_context)
 {
 	SeqScanState *seq = (SeqScanState *) plan;
-	EState	   *estate = plan->state;
 	AttrNumber *attnos;
 	HjgScan    *scan;
 
-	if (!hjg_direct_scan || !IsA(plan, SeqScanState) || estate->es_epq_active != NULL ||
-		estate->es_snapshot == NULL || !IsMVCCSnapshot(estate->es_snapshot) ||
-		!hjg_scan_heap_readable(seq->ss.ss_currentRelation))
+	if (!hjg_scan_reads_pages(plan))
 		return NULL;
 	attnos = palloc(Max(nplan_columns, 1) * sizeof(AttrNumber));
 	if (!find_attributes(castNode(SeqScan, plan->plan), nplan_columns, wanted, attnos))

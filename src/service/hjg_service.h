@@ -24,6 +24,7 @@
 #include "layout/hjg_device_id.h"
 #include "layout/hjg_job.h"
 #include "layout/hjg_layout.h"
+#include "layout/hjg_program.h"
 
 /*
  * Reasons why a join, or the rest of one, runs in the backend itself:
@@ -56,12 +57,14 @@
 	REASON(BAD_RESULT, "fallback_bad_result", "result failed its check", ERRCODE_DATA_CORRUPTED, HJG_SEE_LOG) \
 	/* the engine reported an error, such as out of memory */ \
 	REASON(ENGINE_ERROR, "fallback_engine_error", "engine error", ERRCODE_OUT_OF_MEMORY, HJG_SEE_LOG) \
-	/* the cpu engine of the device process joins */ \
+	/* the cpu engine of the device process joins; or the node runs without a program, as of the next two */ \
 	REASON(DEVICE_MEMORY, "fallback_device_memory", "device memory not available", ERRCODE_OUT_OF_MEMORY, \
 		   "Raise hjoin_gpu.device_memory, or let fewer sessions join at a time.") \
-	/* the cpu engine of the device process joins */ \
 	REASON(DEVICE_REFUSED, "fallback_device_error", "device driver error", ERRCODE_SYSTEM_ERROR, \
 		   "See the view hjoin_gpu_devices and the server log.") \
+	/* more groups than foreseen, a key that comes twice, or kept columns that have changed in memory */ \
+	REASON(PROGRAM_REFUSED, "fallback_program_refused", "program could not be run on these rows", ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, \
+		   "The query runs without it under hjoin_gpu.on_fallback = log.") \
 	REASON(DISTRUSTED, "fallback_distrusted", "a join differed from core's", ERRCODE_DATA_CORRUPTED, \
 		   "The server log names the join; hjoin_gpu_stat_reset() switches joins on again.") \
 	/* the device joined, but not by the strategy of hjoin_gpu.strategy */ \
@@ -213,7 +216,7 @@ typedef struct HjgBatchResult
 	uint32		gathered;		/* sides whose payload columns came with the pairs, */
 	const char *columns[HJG_SIDES]; /* and these columns, by pair */
 	HjgCursor	cursor;			/* where the next round starts */
-	bool		finished;		/* no further round is needed */
+	bool		finished;		/* no further round is needed; not known of a program */
 } HjgBatchResult;
 
 /*
@@ -256,6 +259,13 @@ extern void hjg_job_resume(HjgJob *job);
 /* Release a job; the handle must not be used any more; NULL is allowed. */
 extern void hjg_job_release(HjgJob *job);
 
+/*
+ * Have a GPU of the device process run a program (service_program.c), and wait for its result's words, which come in the current
+ * memory context. Returns NULL and a reason if it could not be run, or has more than most_words. *stats is set in any case.
+ */
+extern uint64 *hjg_job_run_program(const HjgProgram *program, HjgDeviceId device, uint64 most_words, uint64 *nwords, HjgJobStats *stats,
+							   HjgReason *reason);
+
 /* Counters, and their rows of hjoin_gpu_stat. */
 #define HJG_COUNTERS(COUNTER) \
 	COUNTER(JOINS, "joins")	/* executions of the node that joined something */ \
@@ -272,6 +282,7 @@ extern void hjg_job_release(HjgJob *job);
 	COUNTER(DEVICE_STARTS, "device_starts") \
 	COUNTER(DEVICE_DEATHS, "device_deaths") \
 	COUNTER(DEVICE_KILLS, "device_kills")	/* by the supervisor, for a missing heartbeat or a wrong result */ \
+	COUNTER(PROGRAMS, "programs")	/* executions whose result came from a program of the device process */ \
 	COUNTER(VERIFIED, "verified_joins")	/* executions of the node that were compared with core */ \
 	COUNTER(MISMATCHES, "verified_mismatches")	/* those of them that differed */
 
@@ -300,7 +311,10 @@ extern void hjg_service_calibration_set(const double values[HJG_CALIBRATION_VALU
 /* Say "calibrated", or "default" and why an existing file is not in force. */
 extern const char *hjg_service_calibration_state(void);
 
-/* Install shared memory hooks and register the supervisor; called by _PG_init in the postmaster. */
-extern void hjg_service_init(void);
+/*
+ * Install shared memory hooks and register the supervisor; called by _PG_init in the postmaster. open_kept opens a read-only descriptor of
+ * the file of kept columns for the device process; it returns -1 if there is none.
+ */
+extern void hjg_service_init(int (*open_kept) (void));
 
 #endif							/* HJG_SERVICE_H */

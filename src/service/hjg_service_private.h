@@ -164,7 +164,8 @@ extern void hjg_wake_waiters(uint32 job_ix);
 /* Wake the processes of all jobs for which the device process has requested it; called by the supervisor. */
 extern void hjg_wake_relayed(void);
 
-/* service_spawn.c */
+/* service_spawn.c; open_kept: see hjg_service_init() */
+extern void hjg_spawn_init(int (*open_kept) (void));
 extern pid_t hjg_spawn_device(int *sock, const char **step, int *error);
 extern const char *hjg_spawn_path(void);
 /* Has every process released the arena's lock? */

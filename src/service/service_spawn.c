@@ -3,8 +3,8 @@
  *	  Starts the device process.
  *
  * It is a child of the supervisor, isolated from PostgreSQL. Between fork and exec only async-signal-safe calls are made;
- * signal mask and dispositions are reset; every descriptor but standard error, the arena's two and its end of the socket is
- * closed; and the kernel kills it when the supervisor ends. Its environment has only variables that drivers are known to
+ * signal mask and dispositions are reset; every descriptor but standard error, the arena's two, its end of the socket and that
+ * of kept columns is closed; and the kernel kills it when the supervisor ends. Its environment has only variables that drivers are known to
  * read. It runs in the root directory, creates files for its owner only, and leaves no core dump, which would contain the
  * keys of all sessions. device_confine.c has what it gives up by itself.
  */
@@ -25,11 +25,20 @@
 #include "base/hjg_base.h"
 #include "service/hjg_service_private.h"
 
-/* Descriptors of the device process after its standard streams; the server half is read-only. */
+/* Descriptors of the device process after its standard streams; the server half and kept columns are read-only. */
 enum
 {
-	SERVER_FD = 3, DEVICE_FD, SOCKET_FD, END_FD
+	SERVER_FD = 3, DEVICE_FD, SOCKET_FD, KEPT_FD, END_FD
 };
+
+/* See hjg_service_init(). */
+static int	(*open_kept_columns) (void);
+
+void
+hjg_spawn_init(int (*open_kept) (void))
+{
+	open_kept_columns = open_kept;
+}
 
 /* The environment of the device process: these variables of the server, and a PATH. Names that end in * are prefixes. */
 static const char *const passed_variables[] = {
@@ -106,13 +115,12 @@ close_from(int first)
 		close(fd);
 }
 
-/* Turn the child into the device process; does not return. */
+/* Turn the child into the device process, with these nfds descriptors from SERVER_FD on; does not return. */
 static void
-become_device(char **argv, char **environment, int server_fd, int device_fd, int sock, pid_t parent)
+become_device(char **argv, char **environment, int *fds, int nfds, pid_t parent)
 {
 	/* the limit is 1 byte, because with 0 a program that /proc/sys/kernel/core_pattern pipes to would still get a dump */
 	static const struct rlimit no_core = {1, 1};
-	int			fds[] = {server_fd, device_fd, sock};
 	sigset_t	none;
 	int			null;
 
@@ -127,15 +135,15 @@ become_device(char **argv, char **environment, int server_fd, int device_fd, int
 		_exit(126);
 
 	/* move them out of the range of their final numbers */
-	for (int i = 0; i < END_FD - SERVER_FD; i++)
+	for (int i = 0; i < nfds; i++)
 		fds[i] = fcntl(fds[i], F_DUPFD, 10);
 	null = open("/dev/null", O_RDWR);
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0)
 		_exit(126);
-	for (int i = 0; i < END_FD - SERVER_FD; i++)
+	for (int i = 0; i < nfds; i++)
 		if (fds[i] < 0 || dup2(fds[i], SERVER_FD + i) < 0)
 			_exit(126);
-	close_from(END_FD);
+	close_from(SERVER_FD + nfds);
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -160,13 +168,17 @@ hjg_spawn_device(int *sock, const char **step, int *error)
 	char		parent_arg[32];
 	char		cache_arg[MAXPGPATH + 32];
 	char		confine_arg[MAXPGPATH + 32];
-	char	   *argv[] = {unconstify(char *, path), server_arg, device_arg, socket_arg, epoch_arg, threads_arg, memory_arg, parent_arg,
-	cache_arg, hjg_confine_device ? confine_arg : NULL, NULL};
+	char		kept_arg[32];
+	char	   *argv[12] = {unconstify(char *, path), server_arg, device_arg, socket_arg, epoch_arg, threads_arg, memory_arg, parent_arg, cache_arg};
+	int			nargs = 9;
 	char	  **environment;
+	int			fds[END_FD - SERVER_FD];
+	int			nfds = 0;
 	int			sockets[2];
 	sigset_t	all;
 	sigset_t	saved;
 	int			server_fd;
+	int			kept_fd;
 	pid_t		pid;
 
 	*step = "start";
@@ -201,6 +213,18 @@ hjg_spawn_device(int *sock, const char **step, int *error)
 	/* base backups skip this name, because some drivers' file names are too long for a backup */
 	snprintf(cache_arg, sizeof(cache_arg), "--cache-dir=%s/pgsql_tmp_hjoin_gpu", DataDir);
 	snprintf(confine_arg, sizeof(confine_arg), "--confine=%s", DataDir);
+	if (hjg_confine_device)
+		argv[nargs++] = confine_arg;
+	fds[nfds++] = server_fd;
+	fds[nfds++] = hjg_arena_map.device_fd;
+	fds[nfds++] = sockets[1];
+	kept_fd = open_kept_columns();
+	if (kept_fd >= 0)
+	{
+		snprintf(kept_arg, sizeof(kept_arg), "--kept-fd=%d", KEPT_FD);
+		argv[nargs++] = kept_arg;
+		fds[nfds++] = kept_fd;
+	}
 	environment = make_environment();
 
 	/* the child must not run the supervisor's handlers */
@@ -208,12 +232,14 @@ hjg_spawn_device(int *sock, const char **step, int *error)
 	sigprocmask(SIG_SETMASK, &all, &saved);
 	pid = fork();
 	if (pid == 0)
-		become_device(argv, environment, server_fd, hjg_arena_map.device_fd, sockets[1], MyProcPid);
+		become_device(argv, environment, fds, nfds, MyProcPid);
 	*error = errno;
 	pfree(environment);
 	sigprocmask(SIG_SETMASK, &saved, NULL);
 	close(sockets[1]);
 	close(server_fd);
+	if (kept_fd >= 0)
+		close(kept_fd);
 	if (pid < 0)
 	{
 		close(sockets[0]);

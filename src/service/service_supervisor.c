@@ -461,10 +461,11 @@ hjg_supervisor_main(Datum arg)
 }
 
 void
-hjg_service_init(void)
+hjg_service_init(int (*open_kept) (void))
 {
 	BackgroundWorker worker = {0};
 
+	hjg_spawn_init(open_kept);
 	hjg_arena_init(hjg_arena_size_mb);
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
 	worker.bgw_start_time = BgWorkerStart_PostmasterStart;

@@ -210,6 +210,25 @@ make_copy(const HjgExpected *expected, const HjgReported *reported, HjgRoundMemo
 	return copy;
 }
 
+/* Get the reason of a status that is not HJG_OK. */
+static HjgReason
+failure_reason(const HjgJob *job, uint32 status)
+{
+	if (job->spec.mode != HJG_MATCH_PROGRAM)
+		return HJG_REASON_ENGINE_ERROR;
+	switch (status)
+	{
+		case HJG_ERR_MEMORY:
+			return HJG_REASON_DEVICE_MEMORY;
+		case HJG_ERR_DEVICE:
+			return HJG_REASON_DEVICE_REFUSED;
+		case HJG_ERR_INPUT:
+			return HJG_REASON_PROGRAM_REFUSED;
+		default:
+			return HJG_REASON_ENGINE_ERROR;
+	}
+}
+
 HjgReason
 hjg_job_batch_wait(HjgJob *job, int batch_no, HjgRoundMemory *memory, HjgBatchResult *result)
 {
@@ -244,7 +263,7 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgRoundMemory *memory, HjgBatchRe
 
 	hjg_check_copy(op, &reported);
 	if (reported.status != HJG_OK)
-		return job->reason = HJG_REASON_ENGINE_ERROR;
+		return job->reason = failure_reason(job, reported.status);
 
 	expected = (HjgExpected) {
 		.round = batch->round,
@@ -288,7 +307,7 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgRoundMemory *memory, HjgBatchRe
 	for (int s = 0; s < HJG_SIDES; s++)
 		result->columns[s] = copy.columns[s];
 	result->cursor = reported.cursor;
-	result->finished = reported.cursor.row >= batch->nrows;
+	result->finished = job->spec.mode != HJG_MATCH_PROGRAM && reported.cursor.row >= batch->nrows;
 	return HJG_REASON_NONE;
 }
 

@@ -1,0 +1,282 @@
+/*
+ * scan_collect.c
+ *	  Collects all rows of a sequential scan for a program: the valid blocks of kept columns as runs of their segments, and the rows of
+ *	  all other blocks as segments that are made for this purpose alone.
+ *
+ * The blocks that must be read are known before the first of them is read, so a table with too many of them costs little time.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/tableam.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "base/hjg_base.h"
+#include "scan/hjg_scan_filter.h"
+#include "scan/hjg_scan_heap.h"
+#include "scan/hjg_scan_kept.h"
+
+/* Why rows cannot be collected. */
+#define NO_PAGES "rows are not read from pages"
+#define NOT_KEPT "columns are not kept"
+#define NO_CODES "values of a column have no codes"
+#define MANY_LIVE "too many blocks have to be read"
+
+typedef struct Collector
+{
+	TableScanDesc scan;
+	HjgKeptOpener *opener;
+	HjgCollection *to;
+	int			max_segments;	/* for which there is space */
+	uint32		nlive;
+	uint32		most_live;
+	BlockNumber *live;			/* [most_live]: to be read */
+} Collector;
+
+/* Have all columns codes, of values or words? */
+static bool
+have_codes(const HjgKeptView *views, int ncolumns)
+{
+	for (int c = 0; c < ncolumns; c++)
+		if (views[c].column->code == HJG_KEPT_NOT || views[c].column->code == HJG_KEPT_BYTES)
+			return false;
+	return true;
+}
+
+/* Add a segment, if it has rows; returns why it cannot be used, or NULL. */
+static const char *
+add_segment(Collector *collector, const HjgCollectedSegment *segment)
+{
+	HjgCollection *to = collector->to;
+	uint64		nrows = 0;
+
+	for (int r = 0; r < segment->nruns; r++)
+		nrows += segment->runs[r].end_row - segment->runs[r].first_row;
+	if (nrows == 0)
+		return NULL;
+	if (!have_codes(segment->views, to->ncolumns))
+		return NO_CODES;
+	if (to->nsegments == collector->max_segments)
+	{
+		collector->max_segments *= 2;
+		to->segments = repalloc_huge(to->segments, collector->max_segments * sizeof(HjgCollectedSegment));
+	}
+	to->segments[to->nsegments++] = *segment;
+	to->nrows += nrows;
+	return NULL;
+}
+
+/* ---------- kept columns ---------- */
+
+/* Find the rows of the valid blocks; returns the number of runs. */
+static int
+find_runs(const HjgOpenSegment *open, HjgProgramRun *runs)
+{
+	const uint32 *first_row = open->segment->first_row;
+	int			n = 0;
+
+	for (int b = 0; b < open->nblocks; b++)
+	{
+		if (!open->valid[b] || first_row[b] == first_row[b + 1])
+			continue;
+		if (n > 0 && runs[n - 1].end_row == first_row[b])
+			runs[n - 1].end_row = first_row[b + 1];
+		else
+			runs[n++] = (HjgProgramRun) {first_row[b], first_row[b + 1]};
+	}
+	return n;
+}
+
+/* Take the open segment over, with its pin. */
+static const char *
+take_segment(Collector *collector)
+{
+	HjgKeptOpener *opener = collector->opener;
+	HjgProgramRun runs[HJG_KEPT_BLOCKS];
+	HjgCollectedSegment segment = {.nrows = opener->open.segment->nrows, .nruns = find_runs(&opener->open, runs)};
+	HjgKeptView *views = palloc(opener->nwishes * sizeof(HjgKeptView));
+
+	for (int c = 0; c < opener->nwishes; c++)
+		views[c] = opener->views[opener->wishes[c].attno];
+	segment.views = views;
+	segment.runs = memcpy(palloc(Max(segment.nruns, 1) * sizeof(HjgProgramRun)), runs, segment.nruns * sizeof(HjgProgramRun));
+	opener->open.segment = NULL;
+	return add_segment(collector, &segment);
+}
+
+/* Note the blocks of the open segment that must be read; false if they are too many. */
+static bool
+note_live_blocks(Collector *collector)
+{
+	const HjgOpenSegment *open = &collector->opener->open;
+
+	for (int b = 0; b < open->nblocks; b++)
+		if (!open->valid[b])
+		{
+			if (collector->nlive == collector->most_live)
+				return false;
+			collector->live[collector->nlive++] = open->first_block + b;
+		}
+	return true;
+}
+
+/* Go through all segments; returns why their columns cannot be used, or NULL. */
+static const char *
+collect_kept(Collector *collector)
+{
+	HjgKeptOpener *opener = collector->opener;
+	HjgCollection *to = collector->to;
+	const uint32 nsegments = hjg_kept_count_segments(opener->nblocks);
+	const char *refusal = NULL;
+
+	for (uint32 number = 0; number < nsegments && refusal == NULL; number++)
+	{
+		const HjgOpenSegment *open = &opener->open;
+		uint32		nlive = collector->nlive;
+
+		CHECK_FOR_INTERRUPTS();
+		hjg_scan_kept_open(opener, number, ((HeapScanDesc) collector->scan)->rs_strategy);
+		if (open->impossible)
+			return NO_CODES;
+		if (!note_live_blocks(collector))
+			return MANY_LIVE;
+		nlive = collector->nlive - nlive;
+		to->counts.live += nlive;
+		if (open->excluded)
+			to->counts.skipped += open->nblocks - nlive;
+		else
+			to->counts.served += open->nblocks - nlive;
+		if (open->segment != NULL && !open->excluded)
+			refusal = take_segment(collector);
+		else
+			hjg_scan_kept_unpin(opener);
+	}
+	hjg_scan_segment_maker_rest(opener->maker);
+	/* a segment that was taken before another one showed a difference */
+	return refusal == NULL && !hjg_kept_trusted() ? NOT_KEPT : refusal;
+}
+
+/* ---------- other blocks ---------- */
+
+/* Make a segment of the builder's rows, and empty it. */
+static const char *
+take_built(Collector *collector, HjgKeptBuilder *builder)
+{
+	HjgKeptView *views = palloc(collector->opener->nwishes * sizeof(HjgKeptView));
+	HjgProgramRun *run = palloc(sizeof(HjgProgramRun));
+	const uint32 nrows = hjg_kept_builder_write(builder, views);
+
+	*run = (HjgProgramRun) {0, nrows};
+	hjg_kept_builder_reset(builder);
+	return add_segment(collector, &(HjgCollectedSegment) {.views = views, .own = true, .nrows = nrows, .nruns = 1, .runs = run});
+}
+
+/* Read the noted blocks; returns why their rows cannot be used, or NULL. */
+static const char *
+collect_live(Collector *collector)
+{
+	const HjgKeptOpener *opener = collector->opener;
+	MemoryContext work = AllocSetContextCreate(CurrentMemoryContext, "hjoin_gpu collected blocks", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(work);
+	HjgVector  *vectors = palloc(opener->nwishes * sizeof(HjgVector));
+	HjgHeapReader *reader = hjg_scan_heap_reader_create(RelationGetDescr(opener->relation), opener->nwishes, collector->to->attnos,
+														MaxHeapTuplesPerPage, vectors);
+	HjgKeptBuilder *builder = hjg_kept_builder_create(opener->nwishes, opener->wishes);
+	HjgHeapPage page = {0};
+	const char *refusal = NULL;
+
+	MemoryContextSwitchTo(caller);
+	for (uint32 i = 0; i < collector->nlive && refusal == NULL; i++)
+	{
+		hjg_scan_heap_go_to(collector->scan, collector->live[i], &page);
+		hjg_scan_heap_read(reader, &page, 0);
+		hjg_kept_builder_add(builder, InvalidXLogRecPtr, vectors, page.nrows);
+		if (hjg_kept_builder_blocks(builder) == HJG_KEPT_BLOCKS || i + 1 == collector->nlive)
+			refusal = take_built(collector, builder);
+	}
+	hjg_scan_heap_leave(collector->scan);
+	MemoryContextDelete(work);
+	return refusal;
+}
+
+/* ---------- the whole ---------- */
+
+/* Get the descriptor of the scan, made now if there is none yet. */
+static TableScanDesc
+need_scan(SeqScanState *seq)
+{
+	EState	   *estate = seq->ss.ps.state;
+
+	if (seq->ss.ss_currentScanDesc == NULL)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
+
+		seq->ss.ss_currentScanDesc = table_beginscan(seq->ss.ss_currentRelation, estate->es_snapshot, 0, NULL);
+		MemoryContextSwitchTo(caller);
+	}
+	return seq->ss.ss_currentScanDesc;
+}
+
+/* Begin with an empty collection; returns why the columns cannot be used at all, or NULL. */
+static const char *
+begin_collection(Collector *collector, double most_live)
+{
+	HjgKeptOpener *opener = collector->opener;
+	HjgCollection *to = collector->to;
+
+	opener->nblocks = ((HeapScanDesc) collector->scan)->rs_nblocks;
+	opener->reads_words_only = true;
+	opener->fills = hjg_scan_kept_opener_note(opener);
+	if (!opener->fills || !hjg_kept_promises(opener->hold, hjg_kept_count_segments(opener->nblocks)))
+		return NOT_KEPT;
+	to->hold = opener->hold;
+	to->ncolumns = opener->nwishes;
+	to->attnos = palloc(opener->nwishes * sizeof(AttrNumber));
+	for (int c = 0; c < opener->nwishes; c++)
+		to->attnos[c] = opener->wishes[c].attno;
+	collector->max_segments = hjg_kept_count_segments(opener->nblocks) + 1;
+	to->segments = palloc_extended(collector->max_segments * sizeof(HjgCollectedSegment), MCXT_ALLOC_HUGE);
+	collector->most_live = (uint32) (Min(most_live, 1.0) * opener->nblocks);
+	collector->live = palloc_extended(Max(collector->most_live, 1) * sizeof(BlockNumber), MCXT_ALLOC_HUGE);
+	return NULL;
+}
+
+const char *
+hjg_scan_collect(SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filter, double most_live, HjgCollection *collection)
+{
+	Collector	collector = {.to = collection};
+	Bitmapset  *columns = bms_copy(attnos);
+	const char *refusal;
+
+	*collection = (HjgCollection) {0};
+	if (!hjg_kept_columns || !hjg_scan_reads_pages(&seq->ss.ps))
+		return NO_PAGES;
+	collector.scan = need_scan(seq);
+	if (collector.scan->rs_parallel != NULL)
+		return NO_PAGES;
+	if (filter != NULL)
+		columns = hjg_scan_filter_add_columns(filter, columns);
+	collector.opener = hjg_scan_kept_opener_create(collector.scan->rs_rd, collector.scan->rs_snapshot, columns, filter);
+	if (collector.opener == NULL || collector.opener->hold == NULL)
+		return NOT_KEPT;
+	refusal = begin_collection(&collector, most_live);
+	if (refusal == NULL)
+		refusal = collect_kept(&collector);
+	if (refusal == NULL && collector.nlive > 0)
+		refusal = collect_live(&collector);
+	if (refusal == NULL)
+		hjg_kept_count(collection->hold, collection->counts.served + collection->counts.skipped, collection->counts.live, 0);
+	else
+		hjg_scan_collect_end(collection);
+	return refusal;
+}
+
+void
+hjg_scan_collect_end(HjgCollection *collection)
+{
+	if (collection->hold != NULL)
+		hjg_kept_unpin_all(collection->hold);
+	collection->nsegments = 0;
+}

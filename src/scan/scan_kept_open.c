@@ -1,0 +1,329 @@
+/*
+ * scan_kept_open.c
+ *	  Opens the segments of a table for a scan: finds out which of their blocks may be used, and makes segments.
+ *
+ * A segment that is not kept, or much of which is out of date, is made anew by the very scan that comes by, from pages that it would
+ * read anyway, if its columns have been read before by another statement.
+ *
+ * A table that changes all the time is not made anew for ever: the more often a segment was made, the more uses it must have had
+ * since.
+ */
+#include "postgres.h"
+
+#include "access/relscan.h"
+#include "access/xact.h"
+#include "catalog/pg_type_d.h"
+#include "common/pg_prng.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "base/hjg_base.h"
+#include "scan/hjg_scan_filter.h"
+#include "scan/hjg_scan_heap.h"
+#include "scan/hjg_scan_kept.h"
+
+/* Of a segment's blocks, this part must be all-visible for it to be made, */
+#define LEAST_VISIBLE(nblocks) ((nblocks) / 2)
+/* and this part out of date for it to be made anew. */
+#define MOST_STALE(nblocks) ((nblocks) / 8)
+
+/* A query is not to wait for what others gain: of the segments that a process visits, it makes one in so many. */
+#define MAKE_EVERY 16
+
+/* A use that found much out of date counts as this part of one that did not. */
+#define REFUSED_PART 8
+
+/* No two scans give words the same number. */
+static uint64 segments_opened = 0;
+
+/* May what is kept of these columns be used, and more of it be kept? */
+static bool
+may_use(Relation relation, Snapshot snapshot, const Bitmapset *attnos)
+{
+	if (!hjg_kept_may_serve(relation, snapshot))
+		return false;
+	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
+		if (hjg_kept_is_new(relation, attno))
+			return false;
+	return true;
+}
+
+/* Is there space in the store for so many columns, up to the last attribute? */
+static bool
+can_be_kept(const Bitmapset *attnos)
+{
+	const int	n = bms_num_members(attnos);
+
+	return n > 0 && n <= HJG_KEPT_MAX_COLUMNS && bms_prev_member(attnos, -1) <= HJG_KEPT_MAX_ATTNO;
+}
+
+HjgKeptOpener *
+hjg_scan_kept_opener_create(Relation relation, Snapshot snapshot, const Bitmapset *attnos, HjgScanFilter *filter)
+{
+	HjgKeptHold *hold;
+	HjgKeptOpener *opener;
+
+	if (!can_be_kept(attnos))
+		return NULL;
+	hold = may_use(relation, snapshot, attnos) ? hjg_kept_hold(relation) : NULL;
+	if (hold == NULL && !IsInParallelMode())
+		return NULL;
+	opener = palloc0(sizeof(HjgKeptOpener));
+	opener->relation = relation;
+	opener->filter = filter;
+	opener->hold = hold;
+	opener->wishes = palloc(bms_num_members(attnos) * sizeof(HjgKeptWish));
+	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(relation), attno - 1);
+
+		opener->wishes[opener->nwishes++] = (HjgKeptWish) {
+			.attno = attno, .type = att->atttypid, .attlen = att->attlen, .attbyval = att->attbyval,
+			.numeric = getBaseType(att->atttypid) == NUMERICOID
+		};
+	}
+	opener->views = palloc0((bms_prev_member(attnos, -1) + 1) * sizeof(HjgKeptView));
+	opener->maker = hjg_scan_segment_maker_create(relation, opener->nwishes, opener->wishes);
+	return opener;
+}
+
+double
+hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos, bool coded)
+{
+	AttrNumber	array[HJG_KEPT_MAX_COLUMNS];
+	int			n = 0;
+
+	if (!hjg_kept_columns || !can_be_kept(attnos) || IsolationIsSerializable())
+		return 0;
+	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
+		array[n++] = attno;
+	return hjg_kept_share(relation, nblocks, n, array, coded);
+}
+
+bool
+hjg_scan_kept_opener_note(HjgKeptOpener *opener)
+{
+	AttrNumber	attnos[HJG_KEPT_MAX_COLUMNS];
+
+	for (int c = 0; c < opener->nwishes; c++)
+		attnos[c] = opener->wishes[c].attno;
+	return hjg_kept_note_read(opener->hold, opener->nwishes, attnos, GetCurrentStatementStartTimestamp());
+}
+
+/* Find the columns in the open segment. */
+static HjgKeptFound
+find_columns(HjgKeptOpener *opener)
+{
+	HjgKeptFound worst = HJG_KEPT_FOUND;
+
+	for (int c = 0; c < opener->nwishes; c++)
+	{
+		const HjgKeptWish *wish = &opener->wishes[c];
+
+		worst = Max(worst, hjg_kept_view(opener->open.segment, wish->attno, wish->type, &opener->views[wish->attno]));
+	}
+	return worst;
+}
+
+/* Do no rows of the open segment pass the filter? checked: the columns' words may be read, too. */
+static bool
+is_excluded(const HjgKeptOpener *opener, bool checked)
+{
+	return opener->filter != NULL && hjg_scan_filter_excludes(opener->filter, opener->views, checked ? opener->open.source : 0);
+}
+
+/* Is the memory of the columns as it was written, as far as this process is going to read it? */
+static bool
+are_columns_whole(const HjgKeptOpener *opener)
+{
+	const bool	words_only = opener->reads_words_only && hjg_verify_share == 0;
+
+	for (int c = 0; c < opener->nwishes; c++)
+	{
+		const HjgKeptView *view = &opener->views[opener->wishes[c].attno];
+
+		if (!(words_only ? hjg_kept_check_words(view) : hjg_kept_check(view)))
+			return false;
+	}
+	return true;
+}
+
+/* Compare a share of the blocks that may be served with their pages; returns the number of one that differs, or -1. */
+static int
+find_difference(HjgKeptOpener *opener, BufferAccessStrategy strategy)
+{
+	uint64		nverified = 0;
+	int			different = -1;
+
+	for (int b = 0; b < opener->open.nblocks && different < 0; b++)
+		if (opener->open.valid[b] && pg_prng_double(&pg_global_prng_state) < hjg_verify_share)
+		{
+			if (opener->verifier == NULL)
+			{
+				MemoryContext caller = MemoryContextSwitchTo(GetMemoryChunkContext(opener));
+
+				opener->verifier = hjg_scan_kept_verifier_create(opener->relation, opener->nwishes, opener->wishes);
+				MemoryContextSwitchTo(caller);
+			}
+			nverified++;
+			if (!hjg_scan_kept_verify(opener->verifier, opener->open.segment, b, opener->views, strategy))
+				different = b;
+		}
+	hjg_kept_count(opener->hold, 0, 0, nverified);
+	return different;
+}
+
+/* May the open segment, which has the columns, be trusted? Otherwise it is dropped, or no process uses what is kept any more. */
+static bool
+is_trusted(HjgKeptOpener *opener, BufferAccessStrategy strategy)
+{
+	int			different;
+
+	if (opener->open.excluded && hjg_verify_share == 0)
+		return true;
+	if (!are_columns_whole(opener))
+	{
+		ereport(WARNING,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("kept columns of table \"%s\" have changed in memory", RelationGetRelationName(opener->relation)),
+				 errdetail("They are dropped; the table is read instead.")));
+		hjg_kept_drop(opener->hold, opener->open.segment);
+		return false;
+	}
+	different = hjg_verify_share > 0 ? find_difference(opener, strategy) : -1;
+	if (different < 0)
+		return true;
+	hjg_kept_distrust();
+	ereport(WARNING,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("kept columns of table \"%s\" differ from block %u: kept columns are switched off for all sessions",
+					RelationGetRelationName(opener->relation), opener->open.first_block + different),
+			 errhint("Do not use the result of this statement. Kept columns are used again after a restart of the server.")));
+	return false;
+}
+
+/* Is the segment, of which so many blocks are valid, to be made anew? Counts the use. */
+static bool
+is_outdated(HjgKeptSegment *segment, const HjgKeptLook *look, int nvalid)
+{
+	uint32		nuses;
+
+	if (nvalid + MOST_STALE(look->nblocks) >= look->nvisible)
+	{
+		pg_atomic_fetch_add_u32(&segment->nserved, 1);
+		return false;
+	}
+	nuses = pg_atomic_read_u32(&segment->nserved) + pg_atomic_fetch_add_u32(&segment->nrefused, 1) / REFUSED_PART;
+	return nuses >= segment->nfills;
+}
+
+/* Has the open segment space for the columns that are wanted? Otherwise queries of other columns would drive each other's out. */
+static bool
+has_space(const HjgKeptOpener *opener)
+{
+	return opener->open.segment->ncolumns + opener->nwishes <= HJG_KEPT_MAX_COLUMNS || opener->fills_all;
+}
+
+void
+hjg_scan_kept_unpin(HjgKeptOpener *opener)
+{
+	if (opener->open.segment != NULL)
+		hjg_kept_unpin(opener->hold, opener->open.segment);
+	opener->open.segment = NULL;
+}
+
+void
+hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy strategy)
+{
+	HjgOpenSegment *open = &opener->open;
+	HjgKeptLook look;
+	bool		makes;
+	HjgKeptFound found = HJG_KEPT_MISSING;
+
+	opener->nvisited++;
+	open->segment = NULL;
+	open->source = ++segments_opened;
+	open->excluded = false;
+	open->impossible = false;
+	open->first_block = hjg_kept_first_block(number);
+	open->nblocks = hjg_kept_count_blocks(number, opener->nblocks);
+	memset(open->valid, false, sizeof(open->valid));
+	if (opener->hold == NULL || !hjg_kept_trusted())
+		return;
+
+	hjg_kept_look(opener->relation, number, opener->nblocks, &look);
+	makes = opener->fills && look.nvisible >= LEAST_VISIBLE(look.nblocks) && look.nvisible > 0;
+	open->segment = hjg_kept_pin(opener->hold, number);
+	if (open->segment != NULL)
+	{
+		const int	nvalid = hjg_kept_validate(opener->relation, open->segment, &look, strategy, open->valid);
+
+		found = find_columns(opener);
+		open->excluded = found == HJG_KEPT_FOUND && is_excluded(opener, false);
+		if (found == HJG_KEPT_FOUND && !is_trusted(opener, strategy))
+		{
+			found = HJG_KEPT_MISSING;
+			makes &= hjg_kept_trusted();
+		}
+		makes &= (opener->fills_all ? nvalid < look.nvisible : is_outdated(open->segment, &look, nvalid)) ||
+			(found == HJG_KEPT_MISSING && has_space(opener));
+	}
+	if (makes && (opener->fills_all || opener->nmade <= opener->nvisited / MAKE_EVERY))
+	{
+		HjgKeptSegment *made = hjg_scan_segment_make(opener->maker, opener->hold, number, &look, open->segment, strategy);
+
+		/* what there is not for this one, there is hardly for the next */
+		opener->fills = made != NULL;
+		opener->nmade++;
+		if (made != NULL)
+		{
+			hjg_scan_kept_unpin(opener);
+			open->segment = made;
+			memcpy(open->valid, made->kept, sizeof(open->valid));
+			found = find_columns(opener);
+			open->excluded = false;
+		}
+	}
+	open->impossible = found == HJG_KEPT_IMPOSSIBLE;
+	if (found != HJG_KEPT_FOUND)
+	{
+		memset(open->valid, false, sizeof(open->valid));
+		hjg_scan_kept_unpin(opener);
+	}
+	open->excluded = open->segment != NULL && (open->excluded || is_excluded(opener, true));
+}
+
+uint64
+hjg_scan_kept_keep(HjgKeptOpener *opener, BlockNumber nblocks)
+{
+	const uint32 nsegments = hjg_kept_count_segments(nblocks);
+	uint64		nkept = 0;
+
+	if (opener->hold == NULL)
+		return 0;
+	(void) hjg_scan_kept_opener_note(opener);
+	opener->fills = opener->fills_all = true;
+	opener->nblocks = nblocks;
+	for (uint32 number = 0; number < nsegments; number++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		hjg_scan_kept_open(opener, number, NULL);
+		hjg_scan_kept_unpin(opener);
+	}
+	/* a table that is larger than the store pushes its own segments out */
+	for (uint32 number = 0; number < nsegments; number++)
+	{
+		const HjgKeptSegment *segment = opener->open.segment = hjg_kept_pin(opener->hold, number);
+
+		if (segment == NULL)
+			continue;
+		if (find_columns(opener) == HJG_KEPT_FOUND)
+			for (int b = 0; b < segment->nblocks; b++)
+				nkept += segment->kept[b] && !segment->stale[b];
+		hjg_scan_kept_unpin(opener);
+	}
+	return nkept;
+}

@@ -1,0 +1,133 @@
+# Rows of kept columns as programs get them: all rows that the snapshot sees, as runs of kept segments and copies of other blocks; and
+# what that rests on: looks at the visibility map, pins, and numbers of columns that are never used again.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HjgTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = start_node('main', conf => "hjoin_gpu.cache_size = '64MB'\nautovacuum = off\nwal_level = replica\nrestart_after_crash = on\n");
+my $module = PostgreSQL::Test::Utils::tempdir() . '/kept_collected.so';
+my ($includes) = run_command([ $ENV{PG_CONFIG}, '--includedir-server' ]);
+system('cc', '-shared', '-fPIC', '-std=gnu11', '-Wall', '-Werror', "-I$FindBin::RealBin/../../src", "-I$includes", '-o', $module, "$FindBin::RealBin/kept_collected.c") == 0
+  or die 'kept_collected.c does not build';
+chmod 0755, $module;
+
+sub sql { return $node->safe_psql('postgres', join '; ', @_) }
+
+# Run statements; returns their output and their notices.
+sub told
+{
+	my ($rc, $out, $err) = $node->psql('postgres', join('; ', @_));
+	return ($out, join ', ', $err =~ /(?:NOTICE|ERROR):\s+(.*)/g);
+}
+
+sql("CREATE FUNCTION collected_rows(text, float8) RETURNS SETOF record LANGUAGE c STRICT AS '$module'",
+	map { "CREATE FUNCTION $_ LANGUAGE c STRICT AS '$module'" } 'collect_and_fail(text) RETURNS void', 'kept_ids(text) RETURNS bigint[]',
+	'kept_pins(regclass) RETURNS bigint', 'wrong_looks(regclass) RETURNS bigint');
+
+# --- 12 segments of 256 blocks, the last one cut
+sql('CREATE TABLE t (id int, k int, v numeric(10,2), w text) WITH (fillfactor = 10)',
+	q{INSERT INTO t SELECT g, nullif(g / 1000, 7), g / 100.0, CASE WHEN g % 11 > 0 THEN 'word ' || g % 50 END FROM generate_series(1, 40000) g}, 'VACUUM ANALYZE t');
+my $npages = sql(q{SELECT pg_relation_size('t') / 8192});
+cmp_ok($npages, '>', 1100, 'the table has more segments than a scan pins as a rule');
+my $columns = 'id int, k int, v numeric, w text';
+my $hash = 'count(*), sum(hashtextextended(x::text, 0))';
+
+# Check that the rows which pass the conditions are core's; returns the notices.
+sub is_collected
+{
+	my ($where, $name, $most_live, @before) = @_;
+	my ($rows, $notices) = told(@before, "SELECT $hash FROM (SELECT * FROM collected_rows(\$q\$SELECT * FROM t $where\$q\$, $most_live) AS t($columns) $where) x",
+		"SELECT $hash FROM (SELECT * FROM t $where) x");
+	my ($collected, $core) = (split /\n/, $rows)[-2, -1];
+
+	is($collected, $core, "$name: rows are core's");
+	return $notices;
+}
+
+is((told(q{SELECT kept_ids('SELECT * FROM t')}))[1], 'columns are not kept', 'nothing is kept before somebody else has read the columns');
+is(sql(q{SELECT hjoin_gpu_keep('t')}), $npages, 'all is kept');
+is(is_collected('', 'all kept', 0), "$npages served, 0 skipped, 0 live", 'all blocks are served');
+my ($served, $skipped) = is_collected('WHERE k = 30', 'a range', 0) =~ /^(\d+) served, (\d+) skipped, 0 live$/;
+is($served + $skipped, $npages, 'segments without a row that passes are skipped');
+cmp_ok($served, '<=', 512, 'and those are most');
+like(is_collected(q{WHERE w = 'no such word' AND v > 0}, 'words', 0), qr/^0 served/, 'segments without the word are skipped, too');
+like(is_collected('WHERE k = (SELECT 30)', 'a subquery', 0), qr/^no bound conditions/, 'an operand that may fail is not evaluated');
+like(is_collected('WHERE k % 2 = 0', 'another condition', 0), qr/^$npages served/, 'conditions of core skip nothing');
+
+# --- looks
+sql('CREATE EXTENSION pg_visibility', 'CREATE TABLE wide (id int, v text) WITH (fillfactor = 10)', 'ALTER TABLE wide ALTER v SET STORAGE PLAIN',
+	q{INSERT INTO wide SELECT g, repeat('x', 4100) FROM generate_series(1, 33500) g}, 'VACUUM wide');
+is(sql(q{SELECT wrong_looks('wide')}), 0, 'looks at two pages of the map are right');
+sql('UPDATE wide SET id = 0 WHERE id % 5 = 0 OR id BETWEEN 32500 AND 32800');
+is(sql(q{SELECT wrong_looks('wide') || ' ' || all_visible FROM pg_visibility_map_summary('wide')}), '0 ' . sql(q{SELECT all_visible FROM pg_visibility_map_summary('wide')}),
+	'and with holes');
+sql('DROP TABLE wide');
+is(sql(q{SELECT wrong_looks('t')}), 0, 'looks at a segment that is cut are right');
+
+# --- blocks that have changed
+sql('UPDATE t SET w = NULL WHERE id % 4000 = 1', 'DELETE FROM t WHERE id BETWEEN 20000 AND 20200', q{INSERT INTO t SELECT g, 1, 1, 'new' FROM generate_series(50001, 50100) g});
+like(is_collected('', 'changed blocks', 0.1), qr/^\d{3,} served, 0 skipped, \d+ live$/, 'changed blocks are read');
+is(is_collected('WHERE k = 30', 'changed blocks and a range', 0.1) =~ /served, \d{3,} skipped, [1-9]\d* live$/, 1, 'and those of segments that are skipped');
+is((told(q{SELECT kept_ids('SELECT * FROM t')}))[1], 'too many blocks have to be read', 'unless they are too many');
+is(is_collected('', 'own changes', 0.1, 'BEGIN', 'UPDATE t SET v = -v WHERE id = 33') =~ /live/, 1, 'with changes of the transaction itself');
+my $writer = open_session($node);
+ask($writer, 'BEGIN; UPDATE t SET v = 17 WHERE id = 44; DELETE FROM t WHERE id = 45');
+like(is_collected('', 'changes that nobody else sees', 0.1), qr/live$/, 'and those of others');
+my $old = open_session($node);
+my $old_sum = ask($old, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT $hash FROM t x");
+ask($writer, 'COMMIT; VACUUM t');
+sql(q{SELECT hjoin_gpu_keep('t')});
+is(scalar ask($old, "SELECT $hash FROM (SELECT * FROM collected_rows('SELECT * FROM t', 1) AS t($columns)) x"), $old_sum, 'an old snapshot sees old rows');
+$_->{handle}->finish for $writer, $old;
+sql('VACUUM t', q{SELECT hjoin_gpu_keep('t')});
+like(is_collected('', 'kept again', 0), qr/ 0 live$/, 'all blocks are kept again');
+
+# --- a column without codes
+sql(q{CREATE TABLE many AS SELECT g AS id, 'one of many ' || g AS w FROM generate_series(1, 20000) g}, 'VACUUM many', q{SELECT hjoin_gpu_keep('many')});
+is((told(q{SELECT kept_ids('SELECT id, w FROM many')}))[1], 'values of a column have no codes', 'strings that are all different have no codes');
+like((told(q{SELECT kept_ids('SELECT id FROM many')}))[1], qr/ 0 live$/, 'the other column has');
+
+# --- words that somebody has written to; the rest is compared by whoever reads it
+sql(q{CREATE TABLE scribbled AS SELECT g AS id, CASE WHEN g % 2 = 0 THEN 'scribble me' ELSE 'leave me' END AS v FROM generate_series(1, 5000) g}, 'VACUUM scribbled',
+	q{SELECT hjoin_gpu_keep('scribbled')});
+my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+my ($file) = grep { (readlink($_) // '') =~ /kept columns/ } glob "/proc/$postmaster/fd/*";
+open my $memory, '+<', $file or die "$file: $!";
+binmode $memory;
+my $bytes = do { local $/; <$memory> };
+seek $memory, index($bytes, 'scribble me'), 0;
+print $memory 'scribbled !';
+close $memory or die "close: $!";
+my ($rows, $said);
+$node->psql('postgres', q{SELECT v, count(*) FROM collected_rows('SELECT * FROM scribbled', 1) AS t(id int, v text) GROUP BY v ORDER BY v}, stdout => \$rows, stderr => \$said);
+is($rows, "leave me|2500\nscribble me|2500", 'changed words are not served');
+like($said, qr/WARNING:  kept columns of table "scribbled" have changed in memory/, 'and it is said');
+
+# --- numbers of columns
+my $ids = q{SELECT unnest(kept_ids('SELECT id, k FROM t'))};
+sql("CREATE TABLE ids AS $ids AS id");
+is(sql('SELECT count(*) = count(DISTINCT id) AND min(id) > 0 FROM ids'), 't', 'columns have numbers of their own');
+sql('UPDATE t SET k = k + 1', 'VACUUM FULL t', 'VACUUM t', q{SELECT hjoin_gpu_keep('t')});
+is(sql("SELECT count(*) > 0 AND min(x.id) > (SELECT max(id) FROM ids) FROM ($ids AS id) x"), 't', 'and new ones when they are made anew');
+sql("INSERT INTO ids $ids");
+my $victim = open_session($node);
+kill 'KILL', scalar ask($victim, 'SELECT pg_backend_pid()');
+eval { $victim->{handle}->finish };
+wait_until(sub { log_count($node, 'all server processes terminated; reinitializing') > 0 }, 60);
+$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
+sql(q{SELECT hjoin_gpu_keep('t')});
+is(sql("SELECT count(*) > 0 AND min(x.id) > (SELECT max(id) FROM ids) FROM ($ids AS id) x"), 't', 'also after a crash of the server');
+
+# --- pins
+is(sql(q{SELECT kept_pins('t')}), 0, 'no pin is left at the end');
+is((told(q{SELECT collect_and_fail('SELECT id, k FROM t')}))[1] =~ /failed with ([5-9]|\d\d) segments/, 1, 'an error while segments are pinned');
+is(sql(q{SELECT kept_pins('t')}), 0, 'leaves no pin');
+is((split /\n/, sql(q{DO $$ BEGIN FOR i IN 1 .. 3 LOOP BEGIN PERFORM collect_and_fail('SELECT id, k FROM t'); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP;
+	IF kept_pins('t') > 0 THEN RAISE 'pins are left'; END IF; END $$}, q{SELECT kept_pins('t')}))[-1], 0, 'nor does one that is caught');
+
+done_testing();
