@@ -70,6 +70,7 @@ get_gpu(HjgPlannerGpu *gpu)
 	if (known != NULL)
 		costs = hjg_model_gpu_costs(known, facts.number, hjg_gpu_identity(facts.description));
 	*gpu = (HjgPlannerGpu) {
+		.number = facts.number,
 		.costs = costs != NULL ? *costs : hjg_model_default_costs.cuda,
 		.measured = costs != NULL,
 		.l2_bytes = facts.l2_bytes,

@@ -314,4 +314,22 @@ extern double hjg_model_sort_ns(double rows, double nvalues, bool byval);
 
 extern void hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction);
 
+/* ---------- programs (model_program.c) ---------- */
+
+/* A program, as far as the planner knows it; rows and pages are those of all of its tables. */
+typedef struct HjgProgramShape
+{
+	int			ntables;
+	double		pages;
+	double		column_pages;	/* pages times the columns that are read of them */
+	double		rows;
+	double		values;			/* rows times columns */
+	double		probes;			/* rows that joins return */
+	double		ngroups;
+	int			nsteps;			/* of aggregates, for each row */
+} HjgProgramShape;
+
+/* Predict the time of a program, with that of the backend that writes it. */
+extern double hjg_model_program_ns(const HjgProgramShape *shape);
+
 #endif							/* HJG_MODEL_H */

@@ -19,6 +19,7 @@
 #include "node/hjg_group_share.h"
 #include "node/hjg_side.h"
 #include "scan/hjg_scan.h"
+#include "service/hjg_service.h"
 
 /* ---------- groups (node_groups.c) ---------- */
 
@@ -76,6 +77,11 @@ extern size_t hjg_aggregation_bytes(const HjgAggregation *aggregation, bool next
 /* Append a group's totals to the buffer; add totals that were written so to those of a group. */
 extern void hjg_aggregation_write(const HjgAggregation *aggregation, uint32 group, StringInfo buffer);
 extern void hjg_aggregation_merge(HjgAggregation *aggregation, uint32 group, uint32 ngroups, const char *written);
+/*
+ * Add the totals of nrows rows, as a program returns them (layout/hjg_program.h), to those of a group; scales: of each argument, for numerics.
+ */
+extern void hjg_aggregation_merge_result(HjgAggregation *aggregation, uint32 group, uint32 ngroups, uint64 nrows, const uint64 *words,
+										 const int *scales);
 /* Drop all groups. */
 extern void hjg_aggregation_clear(HjgAggregation *aggregation);
 /* Drop all groups, and the values of parameters, which may have changed. */
@@ -158,6 +164,15 @@ typedef struct HjgComputed
 	HjgVector  *vector;			/* [HJG_VECTOR_ROWS] */
 } HjgComputed;
 
+/* Figures of programs that the device process has run for a node. */
+typedef struct HjgProgramFigures
+{
+	uint64		nruns;
+	uint64		bytes;			/* of the programs */
+	HjgJobStats stats;
+	const char *why;			/* why the last execution had none; or NULL */
+} HjgProgramFigures;
+
 /* State of the node. One struct, because core gives a custom scan one state, and its operators have structs of their own. */
 typedef struct HjgAggregateState
 {
@@ -190,6 +205,7 @@ typedef struct HjgAggregateState
 	Datum	   *kept_values;	/* [nkept] */
 	bool	   *kept_isnull;
 
+	HjgProgramFigures program;
 	HjgGroupReport report;
 	HjgGroupReport others;		/* workers' figures, after their end */
 	bool		shut;			/* this execution's figures were left for the leader, or collected */
@@ -228,6 +244,18 @@ extern void hjg_grouping_read(HjgAggregateState *state);
 extern void hjg_grouping_forget(HjgAggregateState *state);
 /* Free the node's files, if it has any, and keep their figures. */
 extern void hjg_grouping_free_spill(HjgAggregateState *state);
+
+/* ---------- programs (node_program.c) ---------- */
+
+/*
+ * Have the device process make the groups, if the plan says so; false if that was not possible, and nothing has been read. The groups are
+ * those of the node's table then.
+ */
+extern bool hjg_program_group(HjgAggregateState *state);
+
+/* node_fallback.c */
+/* Log and count that a program could not be run, or raise an error, as hjoin_gpu.on_fallback says. */
+extern void hjg_program_report_fallback(HjgReason reason);
 
 /* node_explain.c */
 extern void hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es);

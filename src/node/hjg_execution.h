@@ -160,6 +160,11 @@ extern void hjg_argument_reset(HjgArgument *argument);
  * those of core's functions. Returns NULL if vectors cannot express them; the caller then evaluates row by row.
  */
 extern const HjgNumbers *hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows);
+/*
+ * Get the terms of the argument, with the values of its constants; NULL if a constant does not fit, or an operand is a parameter that core
+ * would evaluate only for a row.
+ */
+extern const HjgVectorTerm *hjg_argument_terms(HjgArgument *argument, const EState *estate, int *nterms);
 /* Get a row's value, which is not NULL; a number becomes a numeric, in the memory of econtext's tuple. */
 extern Datum hjg_argument_datum(const HjgVector *vector, int row, ExprContext *econtext);
 /* Evaluate the argument for one row by core's code, in the memory of econtext's tuple. */

@@ -276,6 +276,37 @@ make_argument_space(HjgArgument *argument)
 	}
 }
 
+/* Is there a parameter whose evaluation may fail, or take long? */
+static bool
+has_late_param(Node *node, void *estate)
+{
+	const ParamListInfo params = ((const EState *) estate)->es_param_list_info;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+		return ((Param *) node)->paramkind == PARAM_EXEC || (params != NULL && params->paramFetch != NULL);
+	return expression_tree_walker(node, has_late_param, estate);
+}
+
+const HjgVectorTerm *
+hjg_argument_terms(HjgArgument *argument, const EState *estate, int *nterms)
+{
+	if (has_late_param((Node *) argument->source, unconstify(EState *, estate)))
+		return NULL;
+	if (argument->terms[0].space == NULL)
+		make_argument_space(argument);
+	for (int t = 0; t < argument->nterms; t++)
+	{
+		if (argument->terms[t].bind != NULL)
+			argument->terms[t].bind(&argument->terms[t]);
+		if (argument->terms[t].unfit)
+			return NULL;
+	}
+	*nterms = argument->nterms;
+	return argument->terms;
+}
+
 static void
 out_of_range(int width)
 {

@@ -412,6 +412,34 @@ hjg_explain(HjgJoinState *state, List *ancestors, ExplainState *es)
 		show_report(state, es);
 }
 
+/* Show which device is to make the groups, or has made them, or why it has not. */
+static void
+show_program(const HjgAggregateState *state, ExplainState *es)
+{
+	const List *scalars = list_nth(castNode(CustomScan, state->css.ss.ps.plan)->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS);
+	const HjgDeviceId device = {
+		.kind = list_nth_int(scalars, HJG_AGGREGATE_SCALAR_DEVICE_KIND), .number = list_nth_int(scalars, HJG_AGGREGATE_SCALAR_DEVICE_NUMBER)
+	};
+	const HjgProgramFigures *figures = &state->program;
+
+	if (device.kind == HJG_KIND_ANY)
+		return;
+	ExplainPropertyText("Program Device", hjg_device_name(device).text, es);
+	if (!es->analyze || state->css.ss.ps.instrument == NULL)
+		return;
+	ExplainPropertyUInteger("Programs", NULL, figures->nruns, es);
+	if (figures->why != NULL)
+		ExplainPropertyText("Fallback", figures->why, es);
+	show_count("Program Size", "kB", (figures->bytes + 1023) / 1024, es);
+	show_count("Device Memory Usage", "kB", (figures->stats.workspace_bytes + 1023) / 1024, es);
+	if (!es->timing)
+		return;
+	show_time("Wait Time", figures->stats.wait_ns, es);
+	show_time("Transfer Time", figures->stats.transfer_ns, es);
+	show_time("Build Time", figures->stats.build_ns, es);
+	show_time("Probe Time", figures->stats.probe_ns, es);
+}
+
 void
 hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es)
 {
@@ -436,6 +464,8 @@ hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es
 			ExplainPropertyBool("Direct Join", state->child.below != NULL, es);
 		show_count("Expressions by Core", NULL, state->nby_core, es);
 	}
+	if (es->verbose || es->analyze)
+		show_program(state, es);
 	if (!es->analyze || node->ss.ps.instrument == NULL)
 		return;
 	report = state->others;

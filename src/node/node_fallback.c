@@ -5,15 +5,30 @@
 #include "postgres.h"
 
 #include "base/hjg_base.h"
+#include "node/hjg_aggregate.h"
 #include "node/hjg_run_private.h"
 
 StaticAssertDecl(HJG_REASON_COUNT <= 32, "a bit for each reason");
+
+/* Raise an error, or log that the backend goes on. */
+static void
+say_reason(const char *what, HjgReason reason, const char *goes_on)
+{
+	const HjgReasonFacts *facts = &hjg_reasons[reason];
+
+	ereport(hjg_on_fallback == HJG_FALLBACK_ERROR ? ERROR : LOG,
+			(errcode(facts->sqlstate),
+			 errmsg("%s could not run in the device process: %s", what, facts->text),
+			 hjg_on_fallback == HJG_FALLBACK_ERROR ?
+			 errdetail("hjoin_gpu.on_fallback is \"error\".") :
+			 errdetail("%s", goes_on),
+			 errhint("%s", facts->hint)));
+}
 
 /* Count a fallback each time, but log each reason once: a join may have a thousand build passes and executions. */
 static void
 report_reason(HjgReport *report, HjgReason reason, const char *goes_on)
 {
-	const HjgReasonFacts *facts = &hjg_reasons[reason];
 	const uint32 bit = (uint32) 1 << reason;
 
 	report->fallback = reason;
@@ -21,13 +36,15 @@ report_reason(HjgReport *report, HjgReason reason, const char *goes_on)
 	if (hjg_on_fallback == HJG_FALLBACK_SILENT || (hjg_on_fallback == HJG_FALLBACK_LOG && (report->told & bit) != 0))
 		return;
 	report->told |= bit;
-	ereport(hjg_on_fallback == HJG_FALLBACK_ERROR ? ERROR : LOG,
-			(errcode(facts->sqlstate),
-			 errmsg("hash join could not run in the device process: %s", facts->text),
-			 hjg_on_fallback == HJG_FALLBACK_ERROR ?
-			 errdetail("hjoin_gpu.on_fallback is \"error\".") :
-			 errdetail("%s", goes_on),
-			 errhint("%s", facts->hint)));
+	say_reason("hash join", reason, goes_on);
+}
+
+void
+hjg_program_report_fallback(HjgReason reason)
+{
+	hjg_service_count_fallback(reason);
+	if (hjg_on_fallback != HJG_FALLBACK_SILENT)
+		say_reason("grouping", reason, "The backend reads the tables and groups their rows.");
 }
 
 void

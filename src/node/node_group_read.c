@@ -216,7 +216,9 @@ exchange_groups(HjgAggregateState *state)
 static void
 read_child(HjgAggregateState *state)
 {
-	if (state->share == NULL)
+	if (hjg_program_group(state))
+		state->child_done = true;
+	else if (state->share == NULL)
 		state->child_done = read_to_end(state);
 	else
 	{

@@ -294,6 +294,41 @@ hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int n
 	}
 }
 
+/* ---------- totals of a program ---------- */
+
+void
+hjg_aggregation_merge_result(HjgAggregation *aggregation, uint32 group, uint32 ngroups, uint64 nrows, const uint64 *words, const int *scales)
+{
+	if (ngroups > aggregation->ngroups)
+		hjg_totals_make(aggregation, ngroups);
+	*(uint64 *) hjg_totals_record(aggregation, group) += nrows;
+	for (int a = 0; a < aggregation->narguments; a++, words += HJG_PROGRAM_ARGUMENT_WORDS)
+	{
+		const HjgTotalsArgument *argument = &aggregation->arguments[a];
+		HjgTotals  *totals = hjg_totals_at(aggregation, argument, group);
+		const int128 sum = (int128) (int64) words[2] * ((int128) 1 << 64) + words[1];
+		const uint64 nvalues = nrows - words[0];
+
+		totals->nnulls += words[0];
+		if (nvalues == 0)
+			continue;
+		if (argument->numeric)
+		{
+			if (argument->sum_wanted)
+				hjg_numeric_sum_add(&totals->numeric_sum, aggregation->caller, sum, scales[a], nvalues);
+			if (argument->extremes_wanted)
+				add_numeric_extremes(aggregation, totals, (int64) words[3], (int64) words[4], scales[a]);
+			continue;
+		}
+		if (argument->sum_wanted)
+			totals->sum += sum;
+		if (!argument->extremes_wanted)
+			continue;
+		totals->least = Min(totals->least, (int64) words[3]);
+		totals->greatest = Max(totals->greatest, (int64) words[4]);
+	}
+}
+
 /* ---------- totals in a file ---------- */
 
 /*

@@ -118,6 +118,8 @@ typedef enum HjgAggregateScalars
 	HJG_AGGREGATE_SCALAR_PARTIAL,	/* 1: aggregates are in partial form, and a group may be returned more than once */
 	HJG_AGGREGATE_SCALAR_PREDICTION,	/* the model's time in microseconds */
 	HJG_AGGREGATE_SCALAR_GROUPS,	/* number of expected groups in all */
+	HJG_AGGREGATE_SCALAR_DEVICE_KIND,	/* HjgDeviceKind that is to run the plan below as a program (hjg_program.h), or ANY: none, */
+	HJG_AGGREGATE_SCALAR_DEVICE_NUMBER,	/* and its number */
 	HJG_AGGREGATE_SCALAR_Count
 } HjgAggregateScalars;
 
@@ -174,6 +176,7 @@ extern double hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows);
 /* A GPU for joins. */
 typedef struct HjgPlannerGpu
 {
+	int			number;			/* N of cuda:N */
 	HjgCudaUnitCosts costs;
 	bool		measured;		/* the costs are this GPU's; else the planner uses the machine's */
 	double		l2_bytes;

@@ -29,6 +29,11 @@ typedef struct HjgAggregateInput
 	Path	   *rows;
 } HjgAggregateInput;
 
+/*
+ * Predict the time in which a GPU makes the groups of a path's rows by a program (planner_program.c), and set the device; less than 0: it cannot.
+ */
+extern double hjg_planner_program_ns(PlannerInfo *root, const HjgGrouping *grouping, const Path *input, HjgDeviceId *device);
+
 /* Make a path of the groups of the input. */
 extern Path *hjg_planner_aggregate(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateForm form,
 								   HjgAggregateInput input);

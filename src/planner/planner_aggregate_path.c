@@ -20,6 +20,7 @@
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
+#include "base/hjg_base.h"
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_aggregate.h"
@@ -36,6 +37,7 @@ typedef struct AggregatePath
 	bool		partial;		/* aggregates are in partial form */
 	double		ngroups;		/* in all */
 	List	   *having;
+	HjgDeviceId device;			/* that runs the input as a program; ANY: none */
 	double		prediction_us;
 	Cost		join_price;		/* the price of that time in a join */
 } AggregatePath;
@@ -219,15 +221,16 @@ make_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, L
 	CustomScan *cscan = makeNode(CustomScan);
 	const AggregatePath *path = (const AggregatePath *) best_path;
 	List	   *arguments;
+	List	   *scalars;
 
 	cscan->scan.plan.targetlist = tlist;
 	cscan->scan.plan.qual = path->having;
 	cscan->flags = best_path->flags;
 	cscan->custom_plans = custom_plans;
 	cscan->custom_scan_tlist = hjg_planner_append_columns(NIL, linitial(custom_plans));
-	cscan->custom_private = list_make2(list_make3_int(path->partial, (int) Min(path->prediction_us * hjg_planner_crowding(&path->custom.path), PG_INT32_MAX), (int) Min(path->ngroups, PG_INT32_MAX)),
-									   path->operators);
-	cscan->custom_private = lappend(cscan->custom_private, find_keys_by_core(path->keys, cscan->custom_scan_tlist));
+	scalars = list_make5_int(path->partial, (int) Min(path->prediction_us * hjg_planner_crowding(&path->custom.path), PG_INT32_MAX),
+							 (int) Min(path->ngroups, PG_INT32_MAX), (int) path->device.kind, path->device.number);
+	cscan->custom_private = list_make3(scalars, path->operators, find_keys_by_core(path->keys, cscan->custom_scan_tlist));
 	arguments = append_aggregates(cscan, path);
 	cscan->custom_exprs = list_make2(copyObject(path->keys), arguments);
 	cscan->methods = &hjg_aggregate_methods;
@@ -240,6 +243,24 @@ const CustomPathMethods hjg_planner_grouping_methods = {
 };
 
 /* ---------- paths ---------- */
+
+/* Let a GPU run the path's input as a program, if that is possible and expected to take less time. */
+static void
+consider_program(PlannerInfo *root, const HjgGrouping *grouping, const HjgUnitCosts *costs, Path *input, AggregatePath *own)
+{
+	Path	   *path = &own->custom.path;
+	HjgDeviceId device;
+	const double ns = hjg_planner_program_ns(root, grouping, input, &device);
+	const Cost	price = ns / hjg_planner_scan_unit_ns(costs);
+
+	if (ns < 0 || (price >= path->total_cost && !hjg_force))
+		return;
+	own->device = device;
+	own->prediction_us = ns / 1000.0;
+	/* no filter of a join above can travel below it */
+	own->join_price = 0;
+	path->startup_cost = path->total_cost = price;
+}
 
 /* Make a path over the input; ns: the additional time. */
 static Path *
@@ -284,6 +305,8 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 	hjg_planner_unit_costs(&costs, input->rows);
 	own->prediction_us = (ns + by_core_ns(&costs, input->rows, &grouping->work)) / 1000.0;
 	own->join_price = ns / unit_ns;
+	if (groups.form != HJG_AGGREGATE_SHARED && input->parallel_workers == 0)
+		consider_program(root, grouping, &costs, input, own);
 	return path;
 }
 

@@ -1,0 +1,30 @@
+/*
+ * model_program.c
+ *	  The time of a program (layout/hjg_program.h): a backend writes it, and a GPU runs it over columns that its memory has already.
+ */
+#include "model/hjg_model.h"
+
+/* Starting and ending the job, and the launches of a table. */
+#define START_NS 2000000
+#define TABLE_NS 200000
+
+/* Looking at a segment's blocks, and writing a column of it; a segment has about so many pages. */
+#define SEGMENT_NS 4000
+#define SEGMENT_COLUMN_NS 300
+#define SEGMENT_PAGES 250.0
+
+/* On a GPU: reading and testing a value, looking a row up in a table, adding a value to its group. */
+#define VALUE_NS 0.03
+#define PROBE_NS 0.2
+#define STEP_NS 0.02
+
+/* Sending a group back, adding it to the node's table, and returning it: one process does that. */
+#define GROUP_NS 700
+
+double
+hjg_model_program_ns(const HjgProgramShape *shape)
+{
+	return START_NS + shape->ntables * TABLE_NS + shape->pages / SEGMENT_PAGES * SEGMENT_NS +
+		shape->column_pages / SEGMENT_PAGES * SEGMENT_COLUMN_NS + shape->values * VALUE_NS + shape->probes * PROBE_NS +
+		shape->rows * shape->nsteps * STEP_NS + shape->ngroups * GROUP_NS;
+}

@@ -1,0 +1,131 @@
+/*
+ * hjg_program_write.h
+ *	  Writes the plan below a GpuAggregate as a program for the device process (layout/hjg_program.h).
+ *
+ * Internal to the room "node". node_program.c decides, runs the program and takes its groups; node_program_rows.c writes the
+ * pipelines of scans and joins, node_program_filter.c the conditions of a scan, node_program_expr.c arguments of aggregates;
+ * node_program_block.c has the block that all of them write to.
+ *
+ * Every function that writes returns false, or -1, if something cannot be written; writer->why says what.
+ */
+#ifndef HJG_PROGRAM_WRITE_H
+#define HJG_PROGRAM_WRITE_H
+
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+
+#include "kept/hjg_kept.h"
+#include "node/hjg_aggregate.h"
+#include "node/hjg_node.h"
+#include "scan/hjg_scan.h"
+
+/* The numbers of strings: equal strings have one. */
+typedef struct HjgProgramWords
+{
+	struct HTAB *numbers;
+	int			n;
+	int			room;
+	const char **strings;		/* by number, as they are kept */
+	bool		padded;			/* spaces at the end are ignored */
+} HjgProgramWords;
+
+typedef enum HjgValueForm
+{
+	HJG_VALUE_INTEGER,
+	HJG_VALUE_NUMBER,			/* a numeric as an integer */
+	HJG_VALUE_WORD				/* a string */
+} HjgValueForm;
+
+/* A column of rows, or an expression: its form, and bounds of its values. */
+typedef struct HjgProgramValue
+{
+	HjgValueForm form;
+	int			scale;			/* of a number */
+	bool		mixed;			/* some zeros had another scale */
+	bool		nullable;
+	int64		least;
+	int64		greatest;
+	int			collected;		/* column of the pipeline's collection that it is, or -1 */
+	int			reg;			/* register that has it, or -1: the collected column was not loaded yet */
+	HjgProgramWords *words;		/* of a string in a register */
+} HjgProgramValue;
+
+/* A column of the pipeline: a collected one, as it is or with a map. */
+typedef struct HjgProgramSource
+{
+	int			collected;
+	const HjgFilter *test;		/* of strings: 1 for those that pass; */
+	HjgProgramWords *words;		/* or their numbers; both NULL: no map */
+} HjgProgramSource;
+
+typedef struct HjgProgramWriter
+{
+	const char *why;			/* NULL, or the reason why there is no program */
+	EState	   *estate;
+
+	/* arrays of the block */
+	StringInfoData pipelines;
+	StringInfoData tables;
+	StringInfoData steps;
+	StringInfoData segments;
+	StringInfoData columns;
+	StringInfoData runs;
+	StringInfoData maps;
+	StringInfoData values;
+	StringInfoData arguments;
+	StringInfoData memory;		/* columns of rows that are not kept */
+	uint64		nwords;			/* strings that were looked up */
+
+	/* the pipeline that is being written */
+	HjgProgramPipeline pipeline;
+	HjgCollection collection;
+	TupleDesc	desc;			/* of its table */
+	int			nsources;
+	HjgProgramSource sources[HJG_PROGRAM_MAX_COLUMNS];
+	uint32		taken;			/* a bit for each register in use */
+
+	HjgKeptCounts counts;		/* of all tables */
+} HjgProgramWriter;
+
+/* ---------- node_program_block.c ---------- */
+
+/* Make a writer in the current memory context, which has all that is written. */
+extern HjgProgramWriter *hjg_program_writer_create(EState *estate);
+/* Note why there is no program; returns false. */
+extern bool hjg_program_refuse(HjgProgramWriter *writer, const char *why);
+/* Take n registers, one after the other; returns the first one, or -1. */
+extern int	hjg_program_take(HjgProgramWriter *writer, int n);
+extern void hjg_program_release(HjgProgramWriter *writer, int reg, int n);
+extern bool hjg_program_step(HjgProgramWriter *writer, HjgProgramStep step);
+/* Add a column to the pipeline, or find it; returns its number, or -1. */
+extern int	hjg_program_source(HjgProgramWriter *writer, HjgProgramSource source);
+/* Have a value in a register; returns that, or -1. */
+extern int	hjg_program_load(HjgProgramWriter *writer, HjgProgramValue *value);
+/* Have n values in registers one after the other; returns the first one, or -1. They are copies if *taken is set. */
+extern int	hjg_program_load_all(HjgProgramWriter *writer, HjgProgramValue **values, int n, bool *taken);
+/* Begin a pipeline over the collection; end it at a table, or HJG_PROGRAM_TO_GROUPS. */
+extern void hjg_program_begin_pipeline(HjgProgramWriter *writer);
+extern bool hjg_program_end_pipeline(HjgProgramWriter *writer, uint32 sink);
+/* Put the block together; NULL if it is too large. */
+extern HjgProgram *hjg_program_finish(HjgProgramWriter *writer, const HjgProgram *head);
+
+/* ---------- node_program_rows.c ---------- */
+
+/*
+ * Write the pipelines for the rows of a plan: those that fill tables, and the one that has the rows, which is left open. Sets
+ * values[] of the wanted columns. scan: the plan's table, if it is one.
+ */
+extern bool hjg_program_write_rows(HjgProgramWriter *writer, PlanState *plan, HjgScan *scan, const Bitmapset *wanted, HjgProgramValue *values);
+
+/* ---------- node_program_filter.c ---------- */
+
+/* Write the conditions of a scan; values: of the collection's columns. */
+extern bool hjg_program_write_filter(HjgProgramWriter *writer, const HjgFilter *filter, const AttrNumber *attnos, HjgProgramValue *values);
+
+/* ---------- node_program_expr.c ---------- */
+
+/* Write an argument of an aggregate over the rows' values; sets *result. */
+extern bool hjg_program_write_argument(HjgProgramWriter *writer, HjgArgument *argument, HjgProgramValue *values, HjgProgramValue *result);
+
+#endif							/* HJG_PROGRAM_WRITE_H */

@@ -1,0 +1,388 @@
+/*
+ * node_program.c
+ *	  A GpuAggregate whose groups are made by the device process: the plan below it becomes a program (hjg_program.h), which runs on a GPU
+ *	  over kept columns, and the groups that come back are added to the node's own.
+ *
+ * The planner expects it where all tables are kept (planner_program.c). Whether it is possible is known only here, when the conditions'
+ * operands and the tables' blocks are: nothing has been returned by then, so if it is not, or the device process cannot do it, the node
+ * reads its child as always.
+ *
+ * A group's keys come back with its totals: those of GROUP BY, and the other columns that the result needs, which these determine.
+ */
+#include "postgres.h"
+
+#include "executor/nodeHash.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "base/hjg_base.h"
+#include "node/hjg_program_write.h"
+#include "node/hjg_totals.h"
+#include "planner/hjg_planner.h"
+#include "service/hjg_service.h"
+
+/* Bytes of a group in the node's table, about, beside its totals. */
+#define GROUP_BYTES 64
+
+/* The groups of a program. */
+typedef struct ProgramGroups
+{
+	HjgAggregateState *state;
+	HjgProgramWriter *writer;
+	HjgProgramValue *values;	/* by column of the child */
+	int			nkeys;
+	int			columns[HJG_PROGRAM_MAX_KEYS];	/* of the child, that the keys are */
+	int			narguments;
+	HjgProgramValue arguments[HJG_PROGRAM_MAX_ARGUMENTS];
+	HjgProgram	head;
+} ProgramGroups;
+
+/* ---------- writing ---------- */
+
+static bool
+add_key_column(ProgramGroups *groups, int column)
+{
+	for (int k = 0; k < groups->nkeys; k++)
+		if (groups->columns[k] == column)
+			return true;
+	if (groups->nkeys == HJG_PROGRAM_MAX_KEYS)
+		return hjg_program_refuse(groups->writer, "it has too many keys");
+	groups->columns[groups->nkeys++] = column;
+	return true;
+}
+
+/* Is the key, of this form, compared as integers are, or as strings of bytes? */
+static bool
+is_fit_key(HjgProgramValue *value, Oid operator, Oid collation)
+{
+	const Oid	function = get_opcode(operator);
+	const HjgSimpleOperator *simple = hjg_vector_simple_operator(function);
+	const HjgBytesOperator *bytes = hjg_vector_bytes_operator(function);
+	HjgComparison comparison;
+
+	switch (value->form)
+	{
+		case HJG_VALUE_INTEGER:
+			return simple != NULL && simple->ordinal == HJG_ORDINAL_INT;
+		case HJG_VALUE_NUMBER:
+			return hjg_vector_numeric_operator(function, &comparison) && !value->mixed;
+		case HJG_VALUE_WORD:
+			if (bytes == NULL || (bytes->collated && !get_collation_isdeterministic(collation)))
+				return false;
+			value->words->padded |= bytes->padded;
+			return true;
+	}
+	return false;
+}
+
+/* Find the child's columns that the groups are made of. */
+static bool
+find_group_columns(ProgramGroups *groups, Bitmapset **wanted)
+{
+	const HjgAggregateState *state = groups->state;
+	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	const List *keys = list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS);
+	ListCell   *lc;
+
+	if (state->ncomputed > 0)
+		return hjg_program_refuse(groups->writer, "core computes a key or an argument");
+	foreach(lc, keys)
+		if (!add_key_column(groups, castNode(Var, hjg_scan_strip_relabel(lfirst(lc)))->varattno - 1))
+			return false;
+	for (int i = 0; i < state->nkept; i++)
+		if (!add_key_column(groups, state->kept[i]))
+			return false;
+	hjg_node_columns(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_ARGUMENTS), wanted);
+	for (int k = 0; k < groups->nkeys; k++)
+		*wanted = bms_add_member(*wanted, groups->columns[k]);
+	return true;
+}
+
+/* Load the keys into registers, which the pipeline's end reads. */
+static bool
+write_keys(ProgramGroups *groups)
+{
+	HjgProgramWriter *writer = groups->writer;
+	const CustomScan *cscan = castNode(CustomScan, groups->state->css.ss.ps.plan);
+	const List *exprs = list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS);
+	const List *operators = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_OPERATORS);
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+	{
+		const int	column = castNode(Var, hjg_scan_strip_relabel(lfirst(lc)))->varattno - 1;
+
+		if (!is_fit_key(&groups->values[column], list_nth_oid(operators, foreach_current_index(lc)), exprCollation(lfirst(lc))))
+			return hjg_program_refuse(writer, "a key is compared in a way that programs do not have");
+	}
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		HjgProgramValue *value = &groups->values[groups->columns[k]];
+		const int	reg = value->mixed ? -1 : hjg_program_load(writer, value);
+
+		if (reg < 0)
+			return hjg_program_refuse(writer, "a key has numerics of several scales");
+		writer->pipeline.keys[k] = reg;
+	}
+	return true;
+}
+
+static uint64
+magnitude_of(int64 number)
+{
+	return number < 0 ? 0 - (uint64) number : (uint64) number;
+}
+
+static bool
+write_arguments(ProgramGroups *groups)
+{
+	HjgProgramWriter *writer = groups->writer;
+	HjgAggregation *aggregation = groups->state->aggregation;
+
+	groups->narguments = aggregation->narguments;
+	if (groups->narguments > HJG_PROGRAM_MAX_ARGUMENTS)
+		return hjg_program_refuse(writer, "it has too many arguments");
+	for (int a = 0; a < groups->narguments; a++)
+	{
+		const HjgTotalsArgument *argument = &aggregation->arguments[a];
+		const bool	valued = argument->sum_wanted || argument->extremes_wanted;
+		HjgProgramValue *value = &groups->arguments[a];
+		HjgProgramArgument written = {.wants_sum = argument->sum_wanted, .wants_extremes = argument->extremes_wanted};
+
+		if (!hjg_program_write_argument(writer, argument->expr, groups->values, value))
+			return false;
+		if (valued && value->form == HJG_VALUE_WORD)
+			return hjg_program_refuse(writer, "an argument is a string");
+		written.reg = value->reg;
+		written.greatest = Max(magnitude_of(value->least), magnitude_of(value->greatest));
+		appendBinaryStringInfo(&writer->arguments, (const char *) &written, sizeof(written));
+	}
+	return true;
+}
+
+/* Count the groups that the node's table may have. */
+static uint64
+count_most_groups(const HjgAggregateState *state)
+{
+	return state->groups == NULL ? 1 :
+		get_hash_memory_limit() / (GROUP_BYTES + state->aggregation->record_bytes + state->nkept * sizeof(Datum)) + 1;
+}
+
+/* Write the program; NULL, and writer->why, if it cannot be written. */
+static HjgProgram *
+write_program(ProgramGroups *groups)
+{
+	HjgAggregateState *state = groups->state;
+	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	const List *scalars = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS);
+	Bitmapset  *wanted = NULL;
+
+	groups->values = palloc0((state->child.ncolumns + 1) * sizeof(HjgProgramValue));
+	if (!find_group_columns(groups, &wanted) ||
+		!hjg_program_write_rows(groups->writer, state->child.plan, state->child.scan, wanted, groups->values) ||
+		!write_keys(groups) || !write_arguments(groups) || !hjg_program_end_pipeline(groups->writer, HJG_PROGRAM_TO_GROUPS))
+		return NULL;
+	groups->head = (HjgProgram) {
+		.nkeys = groups->nkeys, .expected_groups = list_nth_int(scalars, HJG_AGGREGATE_SCALAR_GROUPS),
+		.max_groups = count_most_groups(state)
+	};
+	return hjg_program_finish(groups->writer, &groups->head);
+}
+
+/* ---------- the groups ---------- */
+
+/* Make the vector of a key, for the rows of one vector. */
+static void
+make_key_vector(const ProgramGroups *groups, int column)
+{
+	TupleDesc	desc = groups->state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	HjgVector  *vector = &groups->state->vectors[column];
+
+	*vector = (HjgVector) {
+		.column = {TupleDescAttr(desc, column)->attlen, TupleDescAttr(desc, column)->attbyval, 0},
+		.values = palloc(HJG_VECTOR_ROWS * sizeof(Datum)), .isnull = palloc(HJG_VECTOR_ROWS * sizeof(bool))
+	};
+}
+
+static bool
+is_null_key(const ProgramGroups *groups, const uint64 *group, int k)
+{
+	return (group[1 + groups->nkeys] >> k & 1) != 0;
+}
+
+/* Is a key of a group one that the program can have made? */
+static bool
+is_possible_key(const HjgProgramValue *value, int64 key, bool isnull)
+{
+	if (isnull)
+		return value->nullable;
+	return value->form == HJG_VALUE_WORD ? key >= 0 && key < value->words->n : key >= value->least && key <= value->greatest;
+}
+
+/* Put a key of a group into row i of its vector. */
+static void
+put_group_key(const HjgProgramValue *value, HjgVector *vector, int i, int64 key, bool isnull, HjgNumericSpace *space)
+{
+	Datum		datum = (Datum) 0;
+
+	if (!isnull)
+		switch (value->form)
+		{
+			case HJG_VALUE_INTEGER:
+				datum = Int64GetDatum(key);
+				break;
+			case HJG_VALUE_NUMBER:
+				(void) hjg_vector_numeric_encode(key, value->scale, space);
+				datum = PointerGetDatum(space);
+				break;
+			case HJG_VALUE_WORD:
+				datum = PointerGetDatum(value->words->strings[key]);
+				break;
+		}
+	hjg_vector_put(vector, i, datum, isnull);
+}
+
+/* Add n groups of the result to those of the node. */
+static void
+add_groups(ProgramGroups *groups, const uint64 *words, int n, HjgNumericSpace *spaces)
+{
+	HjgAggregateState *state = groups->state;
+	const uint32 group_words = hjg_program_group_words(groups->nkeys, groups->narguments);
+	uint32		numbers[HJG_VECTOR_ROWS] = {0};
+	int			scales[HJG_PROGRAM_MAX_ARGUMENTS];
+	uint32		ngroups = 1;
+
+	for (int i = 0; i < n; i++)
+	{
+		const uint64 *group = words + (size_t) i * group_words;
+
+		for (int k = 0; k < groups->nkeys; k++)
+			put_group_key(&groups->values[groups->columns[k]], &state->vectors[groups->columns[k]], i, (int64) group[1 + k],
+						  is_null_key(groups, group, k), &spaces[k * HJG_VECTOR_ROWS + i]);
+	}
+	if (state->groups != NULL)
+	{
+		/* none of them is toasted, so all are found at once */
+		(void) hjg_groups_find(state->groups, state->vectors, n, numbers);
+		ngroups = hjg_groups_count(state->groups);
+	}
+	for (int a = 0; a < groups->narguments; a++)
+		scales[a] = groups->arguments[a].scale;
+	for (int i = 0; i < n; i++)
+	{
+		const uint64 *group = words + (size_t) i * group_words;
+
+		hjg_aggregation_merge_result(state->aggregation, numbers[i], ngroups, group[0], group + 2 + groups->nkeys, scales);
+	}
+}
+
+/* Can the program have had this result? The counts and sums cannot be known. */
+static bool
+is_possible_result(const ProgramGroups *groups, const uint64 *words, uint64 nwords)
+{
+	const uint32 group_words = hjg_program_group_words(groups->nkeys, groups->narguments);
+	const uint64 ngroups = nwords > 0 ? words[0] : 0;
+
+	if (ngroups > groups->head.max_groups || nwords != 1 + ngroups * group_words || (groups->nkeys == 0 && ngroups != 1))
+		return false;
+	for (uint64 g = 0; g < ngroups; g++)
+		for (int k = 0; k < groups->nkeys; k++)
+		{
+			const uint64 *group = words + 1 + g * group_words;
+
+			if (!is_possible_key(&groups->values[groups->columns[k]], (int64) group[1 + k], is_null_key(groups, group, k)))
+				return false;
+		}
+	return true;
+}
+
+static void
+take_groups(ProgramGroups *groups, const uint64 *words)
+{
+	const uint32 group_words = hjg_program_group_words(groups->nkeys, groups->narguments);
+	HjgNumericSpace *spaces = palloc(Max(groups->nkeys, 1) * HJG_VECTOR_ROWS * sizeof(HjgNumericSpace));
+	const uint64 ngroups = words[0];
+
+	memset(groups->state->vectors, 0, groups->state->child.ncolumns * sizeof(HjgVector));
+	for (int k = 0; k < groups->nkeys; k++)
+		make_key_vector(groups, groups->columns[k]);
+	for (uint64 done = 0; done < ngroups; done += HJG_VECTOR_ROWS)
+	{
+		CHECK_FOR_INTERRUPTS();
+		add_groups(groups, words + 1 + done * group_words, (int) Min(ngroups - done, HJG_VECTOR_ROWS), spaces);
+	}
+}
+
+/* ---------- running ---------- */
+
+/* Get the device that is to run the program; ANY: none. */
+static HjgDeviceId
+planned_device(const HjgAggregateState *state)
+{
+	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	const List *scalars = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS);
+
+	return (HjgDeviceId) {
+		.kind = list_nth_int(scalars, HJG_AGGREGATE_SCALAR_DEVICE_KIND), .number = list_nth_int(scalars, HJG_AGGREGATE_SCALAR_DEVICE_NUMBER)
+	};
+}
+
+/* Write and run the program, and take its groups; false if that was not possible, with the reason in the report. */
+static bool
+run_and_take(HjgAggregateState *state, HjgDeviceId device)
+{
+	ProgramGroups groups = {.state = state, .writer = hjg_program_writer_create(state->css.ss.ps.state)};
+	HjgProgram *program = write_program(&groups);
+	HjgReason	reason;
+	HjgJobStats stats;
+	uint64		nwords;
+	uint64	   *words;
+
+	if (program == NULL)
+	{
+		state->program.why = groups.writer->why;
+		return false;
+	}
+	words = hjg_job_run_program(program, device,
+							1 + program->max_groups * hjg_program_group_words(groups.nkeys, groups.narguments), &nwords, &stats, &reason);
+	if (words != NULL && !is_possible_result(&groups, words, nwords))
+	{
+		words = NULL;
+		reason = HJG_REASON_BAD_RESULT;
+	}
+	if (words == NULL)
+	{
+		hjg_program_report_fallback(reason);
+		state->program.why = hjg_reasons[reason].text;
+		return false;
+	}
+	take_groups(&groups, words);
+	hjg_stats_add(&state->program.stats, &stats);
+	state->program.nruns++;
+	state->program.bytes += program->nbytes;
+	state->program.why = NULL;
+	HJG_ADD_COUNTS(state->report.kept_blocks, groups.writer->counts);
+	return true;
+}
+
+bool
+hjg_program_group(HjgAggregateState *state)
+{
+	const HjgDeviceId device = planned_device(state);
+	MemoryContext context;
+	MemoryContext caller;
+	bool		done;
+
+	if (device.kind == HJG_KIND_ANY || state->share != NULL || !hjg_kept_columns)
+		return false;
+	context = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt, "GpuAggregate program", ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(context);
+	done = run_and_take(state, device);
+	MemoryContextSwitchTo(caller);
+	/* the vectors of the keys are gone, and no kept column is held any more */
+	memset(state->vectors, 0, state->child.ncolumns * sizeof(HjgVector));
+	MemoryContextDelete(context);
+	return done;
+}

@@ -1,0 +1,397 @@
+/*
+ * node_program_block.c
+ *	  The block of a program while it is written: its arrays, the registers and columns of the current pipeline.
+ *
+ * The columns of a pipeline's segments are written at its end, when all are known.
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "utils/hsearch.h"
+
+#include "node/hjg_program_write.h"
+
+/* Strings that are looked up for a program: each takes some 30 ns. */
+#define MOST_WORDS 1000000
+
+HjgProgramWriter *
+hjg_program_writer_create(EState *estate)
+{
+	HjgProgramWriter *writer = palloc0(sizeof(HjgProgramWriter));
+	StringInfo	arrays[] = {
+		&writer->pipelines, &writer->tables, &writer->steps, &writer->segments, &writer->columns, &writer->runs, &writer->maps,
+		&writer->values, &writer->arguments, &writer->memory
+	};
+
+	writer->estate = estate;
+	for (int i = 0; i < lengthof(arrays); i++)
+		initStringInfo(arrays[i]);
+	return writer;
+}
+
+bool
+hjg_program_refuse(HjgProgramWriter *writer, const char *why)
+{
+	if (writer->why == NULL)
+		writer->why = why;
+	return false;
+}
+
+/* ---------- registers and steps ---------- */
+
+int
+hjg_program_take(HjgProgramWriter *writer, int n)
+{
+	const uint64 wanted = (UINT64CONST(1) << n) - 1;
+
+	for (int reg = 0; reg + n <= HJG_PROGRAM_REGISTERS; reg++)
+		if ((writer->taken & wanted << reg) == 0)
+		{
+			writer->taken |= wanted << reg;
+			return reg;
+		}
+	hjg_program_refuse(writer, "a row has too many values");
+	return -1;
+}
+
+void
+hjg_program_release(HjgProgramWriter *writer, int reg, int n)
+{
+	writer->taken &= ~(((UINT64CONST(1) << n) - 1) << reg);
+}
+
+bool
+hjg_program_step(HjgProgramWriter *writer, HjgProgramStep step)
+{
+	if (writer->pipeline.nsteps == HJG_PROGRAM_MAX_STEPS)
+		return hjg_program_refuse(writer, "it has too many steps");
+	appendBinaryStringInfo(&writer->steps, (const char *) &step, sizeof(step));
+	writer->pipeline.nsteps++;
+	return true;
+}
+
+int
+hjg_program_source(HjgProgramWriter *writer, HjgProgramSource source)
+{
+	for (int s = 0; s < writer->nsources; s++)
+	{
+		const HjgProgramSource *other = &writer->sources[s];
+
+		if (other->collected == source.collected && other->test == source.test && other->words == source.words)
+			return s;
+	}
+	if (writer->nsources == HJG_PROGRAM_MAX_COLUMNS)
+	{
+		hjg_program_refuse(writer, "a table has too many columns");
+		return -1;
+	}
+	writer->sources[writer->nsources] = source;
+	return writer->nsources++;
+}
+
+/* Write the step that puts a value into a register. */
+static bool
+load_into(HjgProgramWriter *writer, const HjgProgramValue *value, int reg)
+{
+	int			source;
+	int			zero;
+	bool		done;
+
+	if (value->reg < 0)
+	{
+		source = hjg_program_source(writer, (HjgProgramSource) {.collected = value->collected, .words = value->words});
+		return source >= 0 && hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_COLUMN, .to = reg, .arg = source});
+	}
+	zero = hjg_program_take(writer, 1);
+	if (zero < 0)
+		return false;
+	done = hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_CONSTANT, .to = zero}) &&
+		hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_ADD, .to = reg, .left = value->reg, .right = zero});
+	hjg_program_release(writer, zero, 1);
+	return done;
+}
+
+int
+hjg_program_load(HjgProgramWriter *writer, HjgProgramValue *value)
+{
+	if (value->reg < 0)
+	{
+		const int	reg = hjg_program_take(writer, 1);
+
+		if (reg < 0 || !load_into(writer, value, reg))
+			return -1;
+		value->reg = reg;
+	}
+	return value->reg;
+}
+
+int
+hjg_program_load_all(HjgProgramWriter *writer, HjgProgramValue **values, int n, bool *taken)
+{
+	int			first;
+
+	*taken = n > 1;
+	if (n == 1)
+		return hjg_program_load(writer, values[0]);
+	first = hjg_program_take(writer, n);
+	for (int i = 0; first >= 0 && i < n; i++)
+		if (!load_into(writer, values[i], first + i))
+			return -1;
+	return first;
+}
+
+/* ---------- strings ---------- */
+
+typedef struct WordKey
+{
+	const char *data;
+	uint32		nbytes;
+} WordKey;
+
+typedef struct WordEntry
+{
+	WordKey		key;
+	uint32		number;
+} WordEntry;
+
+static uint32
+hash_word(const void *key, Size keysize)
+{
+	const WordKey *word = key;
+
+	return hash_bytes((const unsigned char *) word->data, (int) word->nbytes);
+}
+
+static int
+compare_words(const void *a, const void *b, Size keysize)
+{
+	const WordKey *x = a;
+	const WordKey *y = b;
+
+	return x->nbytes != y->nbytes ? 1 : memcmp(x->data, y->data, x->nbytes);
+}
+
+static void
+make_numbers(HjgProgramWords *words)
+{
+	HASHCTL		control = {.keysize = sizeof(WordKey), .entrysize = sizeof(WordEntry), .hash = hash_word, .match = compare_words, .hcxt = CurrentMemoryContext};
+
+	words->numbers = hash_create("strings of a program", 256, &control, HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_CONTEXT);
+	words->room = 256;
+	words->strings = palloc(words->room * sizeof(char *));
+}
+
+/* Find the number of a string; equal strings of different bytes have no number in common, so there is none: false. */
+static bool
+number_word(HjgProgramWords *words, const char *string, int attlen, uint32 *number)
+{
+	HjgBytes	bytes = {string, (int32) hjg_vector_referred_bytes(attlen, string)};
+	WordKey		key;
+	WordEntry  *entry;
+	bool		found;
+
+	if (attlen == -1)
+		bytes = hjg_vector_bytes_trim((HjgBytes) {VARDATA_ANY(string), VARSIZE_ANY_EXHDR(string)}, words->padded);
+	key = (WordKey) {bytes.data, bytes.nbytes};
+	entry = hash_search(words->numbers, &key, HASH_ENTER, &found);
+	if (!found)
+	{
+		if (words->n == words->room)
+			words->strings = repalloc(words->strings, (words->room *= 2) * sizeof(char *));
+		entry->number = words->n;
+		words->strings[words->n++] = string;
+	}
+	else if (hjg_vector_referred_bytes(attlen, words->strings[entry->number]) != hjg_vector_referred_bytes(attlen, string))
+		return false;
+	*number = entry->number;
+	return true;
+}
+
+/* Write the numbers of a segment's strings. */
+static bool
+map_numbers(HjgProgramWriter *writer, HjgProgramWords *words, const HjgKeptView *view, int attlen, uint32 *map)
+{
+	if (words->numbers == NULL)
+		make_numbers(words);
+	for (uint32 w = 0; w < view->column->nwords; w++)
+	{
+		if (attlen == -1 && VARATT_IS_COMPRESSED(view->bytes + view->places[w]))
+			return hjg_program_refuse(writer, "strings are compressed");
+		if (!number_word(words, view->bytes + view->places[w], attlen, &map[w]))
+			return hjg_program_refuse(writer, "equal strings have different bytes");
+	}
+	return true;
+}
+
+/* Write which of a segment's strings pass a test. */
+static void
+map_passes(const HjgFilter *test, const HjgKeptView *view, uint32 *map)
+{
+	const char *values[HJG_MAX_VECTOR_ROWS];
+	bool		passes[HJG_MAX_VECTOR_ROWS];
+	HjgVector	vector = {.column = {-1, false, 0}, .values = values};
+
+	for (uint32 from = 0; from < view->column->nwords; from += HJG_MAX_VECTOR_ROWS)
+	{
+		const int	n = Min(view->column->nwords - from, HJG_MAX_VECTOR_ROWS);
+
+		for (int i = 0; i < n; i++)
+			values[i] = view->bytes + view->places[from + i];
+		memset(passes, true, n * sizeof(bool));
+		test->test_bytes(test, &vector, n, passes);
+		for (int i = 0; i < n; i++)
+			map[from + i] = passes[i];
+	}
+}
+
+/* Write the map of a column of strings; returns its place, or HJG_PROGRAM_NO_MAP if there is none. */
+static bool
+write_map(HjgProgramWriter *writer, const HjgProgramSource *source, const HjgKeptView *view, uint32 *place)
+{
+	const int	attlen = TupleDescAttr(writer->desc, writer->collection.attnos[source->collected] - 1)->attlen;
+	const uint32 nwords = view->column->nwords;
+	uint32	   *map;
+
+	*place = HJG_PROGRAM_NO_MAP;
+	if (source->test == NULL && source->words == NULL)
+		return true;
+	writer->nwords += nwords;
+	if (writer->nwords > MOST_WORDS)
+		return hjg_program_refuse(writer, "its strings are too many");
+	*place = writer->maps.len / sizeof(uint32);
+	enlargeStringInfo(&writer->maps, nwords * sizeof(uint32));
+	map = (uint32 *) (writer->maps.data + writer->maps.len);
+	writer->maps.len += nwords * sizeof(uint32);
+	if (source->test != NULL)
+		map_passes(source->test, view, map);
+	else if (!map_numbers(writer, source->words, view, attlen, map))
+		return false;
+	return true;
+}
+
+/* ---------- pipelines ---------- */
+
+void
+hjg_program_begin_pipeline(HjgProgramWriter *writer)
+{
+	writer->pipeline = (HjgProgramPipeline) {.first_step = writer->steps.len / sizeof(HjgProgramStep)};
+	writer->nsources = 0;
+	writer->taken = 0;
+}
+
+/* Put the memory of a column that is not kept into the block; returns its place. */
+static uint64
+copy_memory(HjgProgramWriter *writer, const HjgKeptView *view)
+{
+	const uint64 place = writer->memory.len;
+
+	appendBinaryStringInfo(&writer->memory, view->memory, view->column->nbytes);
+	while (writer->memory.len % MAXIMUM_ALIGNOF != 0)
+		appendStringInfoChar(&writer->memory, 0);
+	return place | HJG_PROGRAM_IN_BLOCK;
+}
+
+static bool
+write_source(HjgProgramWriter *writer, const HjgProgramSource *source, const HjgCollectedSegment *segment)
+{
+	const HjgKeptView *view = &segment->views[source->collected];
+	const HjgKeptColumn *kept = view->column;
+	HjgProgramColumn column = {
+		.nbytes = view->memory != NULL ? kept->nbytes : 0, .checksum = kept->checksum, .id = segment->own ? 0 : kept->id,
+		.least = kept->code == HJG_KEPT_WORDS ? 0 : kept->least, .width = kept->width, .has_nulls = kept->has_nulls, .nwords = kept->nwords
+	};
+
+	if (column.nbytes > 0)
+		column.place = segment->own ? copy_memory(writer, view) : hjg_kept_offset(view->memory);
+	if (!write_map(writer, source, view, &column.map))
+		return false;
+	appendBinaryStringInfo(&writer->columns, (const char *) &column, sizeof(column));
+	return true;
+}
+
+static bool
+write_segment(HjgProgramWriter *writer, const HjgCollectedSegment *collected)
+{
+	const HjgProgramSegment segment = {
+		.nrows = collected->nrows, .first_column = writer->columns.len / sizeof(HjgProgramColumn),
+		.first_run = writer->runs.len / sizeof(HjgProgramRun), .nruns = collected->nruns
+	};
+
+	for (int s = 0; s < writer->nsources; s++)
+		if (!write_source(writer, &writer->sources[s], collected))
+			return false;
+	appendBinaryStringInfo(&writer->runs, (const char *) collected->runs, collected->nruns * sizeof(HjgProgramRun));
+	appendBinaryStringInfo(&writer->segments, (const char *) &segment, sizeof(segment));
+	return true;
+}
+
+bool
+hjg_program_end_pipeline(HjgProgramWriter *writer, uint32 sink)
+{
+	writer->pipeline.first_segment = writer->segments.len / sizeof(HjgProgramSegment);
+	writer->pipeline.nsegments = writer->collection.nsegments;
+	writer->pipeline.ncolumns = writer->nsources;
+	writer->pipeline.sink = sink;
+	writer->pipeline.nrows = writer->collection.nrows;
+	for (int s = 0; s < writer->collection.nsegments; s++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!write_segment(writer, &writer->collection.segments[s]))
+			return false;
+	}
+	if (writer->pipelines.len / sizeof(HjgProgramPipeline) == HJG_PROGRAM_MAX_PIPELINES)
+		return hjg_program_refuse(writer, "it has too many tables");
+	appendBinaryStringInfo(&writer->pipelines, (const char *) &writer->pipeline, sizeof(writer->pipeline));
+	return true;
+}
+
+/* ---------- the block ---------- */
+
+/* Copy an array to the block; returns where the next one begins. */
+static uint64
+place_array(HjgProgram *program, uint64 at, const StringInfoData *from, size_t element, HjgProgramArray *array)
+{
+	*array = (HjgProgramArray) {.off = (uint32) at, .n = (uint32) (from->len / element)};
+	memcpy((char *) program + at, from->data, from->len);
+	return MAXALIGN(at + from->len);
+}
+
+HjgProgram *
+hjg_program_finish(HjgProgramWriter *writer, const HjgProgram *head)
+{
+	const StringInfoData *arrays[] = {
+		&writer->pipelines, &writer->tables, &writer->steps, &writer->segments, &writer->columns, &writer->runs, &writer->maps,
+		&writer->values, &writer->arguments, &writer->memory
+	};
+	uint64		nbytes = MAXALIGN(sizeof(HjgProgram));
+	HjgProgram *program;
+	HjgProgramColumn *columns;
+	uint64		at = MAXALIGN(sizeof(HjgProgram));
+
+	for (int i = 0; i < lengthof(arrays); i++)
+		nbytes += MAXALIGN(arrays[i]->len);
+	if (nbytes > HJG_PROGRAM_MAX_BYTES)
+	{
+		hjg_program_refuse(writer, "it is too large");
+		return NULL;
+	}
+	program = MemoryContextAllocExtended(CurrentMemoryContext, nbytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	*program = *head;
+	program->nbytes = nbytes;
+	at = place_array(program, at, &writer->pipelines, sizeof(HjgProgramPipeline), &program->pipelines);
+	at = place_array(program, at, &writer->tables, sizeof(HjgProgramTable), &program->tables);
+	at = place_array(program, at, &writer->steps, sizeof(HjgProgramStep), &program->steps);
+	at = place_array(program, at, &writer->segments, sizeof(HjgProgramSegment), &program->segments);
+	at = place_array(program, at, &writer->columns, sizeof(HjgProgramColumn), &program->columns);
+	at = place_array(program, at, &writer->runs, sizeof(HjgProgramRun), &program->runs);
+	at = place_array(program, at, &writer->maps, sizeof(uint32), &program->maps);
+	at = place_array(program, at, &writer->values, sizeof(int64), &program->values);
+	at = place_array(program, at, &writer->arguments, sizeof(HjgProgramArgument), &program->arguments);
+	memcpy((char *) program + at, writer->memory.data, writer->memory.len);
+	columns = (HjgProgramColumn *) ((char *) program + program->columns.off);
+	for (uint32 c = 0; c < program->columns.n; c++)
+		if (columns[c].place & HJG_PROGRAM_IN_BLOCK)
+			columns[c].place += at;
+	return program;
+}

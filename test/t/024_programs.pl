@@ -1,0 +1,200 @@
+# Groupings that the device process makes by programs, on a GPU that is emulated on the host (test/device/stub_libcuda.c): core's rows
+# in every state of the tables and the device process, and a reason where there is no program.
+#
+#   HJG_PROGRAM_SEED=N    seed of the random queries (default: the time)
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HjgTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use_emulated_cuda();
+my $seed = $ENV{HJG_PROGRAM_SEED} // time;
+diag("HJG_PROGRAM_SEED=$seed");
+srand($seed);
+
+my $conf = "autovacuum = off\nwal_level = replica\nhjoin_gpu.cache_size = '64MB'\nshared_buffers = '64MB'\n";
+my $core = 'SET hjoin_gpu.enabled = off; ';
+my $program = "SET hjoin_gpu.device = 'cuda:0'; SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather = 0; ";
+
+sub fill_tables
+{
+	my ($node) = @_;
+	$node->safe_psql('postgres', q{
+		CREATE TABLE orders (id int PRIMARY KEY, customer int, day date, priority char(8), total numeric(12,2), note text);
+		INSERT INTO orders SELECT g, CASE WHEN g % 50 <> 0 THEN g % 700 END, date '1995-01-01' + g % 900, 'P' || g % 5, g % 10000 / 100.0,
+			CASE WHEN g % 9 <> 0 THEN 'note ' || g % 20 END FROM generate_series(1, 40000) g;
+		CREATE TABLE lines (order_id int, line int2, part int8, price numeric(10,2), discount numeric(4,2), quantity int, mode text, sent date,
+			happened timestamp, yes bool);
+		INSERT INTO lines SELECT g / 3, g % 3, g * 7 % 5000, g % 90000 / 100.0, g % 11 / 100.0, CASE WHEN g % 13 <> 0 THEN g % 50 END,
+			CASE g % 7 WHEN 0 THEN 'AIR' WHEN 1 THEN 'SHIP' WHEN 2 THEN NULL ELSE 'mode ' || g % 7 END, date '1995-01-05' + g % 1000,
+			timestamp '2000-01-01' + g % 5000 * interval '1 hour', g % 3 = 0 FROM generate_series(1, 120000) g;
+		CREATE TABLE customers (id int, region int8, name varchar(20));
+		INSERT INTO customers SELECT g, g % 6, 'name ' || g % 40 FROM generate_series(1, 600) g;
+		ALTER TABLE customers ADD PRIMARY KEY (id);
+		CREATE TABLE nothing (a int, b int);
+		VACUUM ANALYZE orders, lines, customers, nothing;
+		SELECT hjoin_gpu_keep('orders'), hjoin_gpu_keep('lines'), hjoin_gpu_keep('customers'), hjoin_gpu_keep('nothing')});
+	ok(defined wait_until(sub { $node->safe_psql('postgres', q{SELECT state FROM hjoin_gpu_devices WHERE name = 'cuda:0'}) eq 'ready' }, 20), 'the device is ready');
+	return;
+}
+
+sub start_with
+{
+	my ($name, $fault) = @_;
+	my $node = start_node($name, conf => $conf, fault => $fault);
+	fill_tables($node);
+	return $node;
+}
+
+# Count the programs that statements run.
+sub programs_of
+{
+	my ($node, $statements) = @_;
+	my $before = stat_value($node, 'programs');
+	my $rows = $node->safe_psql('postgres', $statements);
+	return ($rows, stat_value($node, 'programs') - $before);
+}
+
+# Compare with core; were there so many programs? -1: that does not matter
+sub is_cores
+{
+	my ($node, $query, $wanted, $name, $settings) = @_;
+	my ($rows, $n) = programs_of($node, $program . ($settings // '') . $query);
+	is($rows, $node->safe_psql('postgres', $core . ($settings // '') . $query), "$name: core's rows");
+	is($n, $wanted, "$name: " . ($wanted ? 'by a program' : 'without a program')) if $wanted >= 0;
+	return;
+}
+
+my $node = start_with('main');
+
+# --- what programs can do
+my @queries = (
+	'SELECT count(*), sum(quantity), count(quantity), min(quantity), max(quantity), avg(quantity) FROM lines',
+	'SELECT sum(price), avg(price), min(price), max(price), count(price) FROM lines WHERE discount BETWEEN 0.02 AND 0.05 AND quantity < 24',
+	'SELECT sum(price * (1 - discount)), sum(price * (1 - discount) * (1 + discount)), avg(-price) FROM lines WHERE sent <= date \'1997-01-01\'',
+	'SELECT mode, yes, count(*), sum(quantity), sum(price) FROM lines GROUP BY mode, yes ORDER BY 1, 2',
+	'SELECT mode, count(*) FROM lines WHERE mode IN (\'AIR\', \'SHIP\', \'none\') OR mode LIKE \'%4\' GROUP BY mode ORDER BY 1',
+	'SELECT quantity, max(part), min(line), sum(part) FROM lines WHERE mode IS NULL OR quantity IS NULL GROUP BY quantity ORDER BY 1',
+	'SELECT discount, count(*), min(price) FROM lines WHERE quantity NOT IN (1, 2, 3, 3) AND mode NOT IN (\'AIR\') GROUP BY discount ORDER BY 1',
+	'SELECT part, sum(quantity + line), sum(part * 2 - quantity) FROM lines GROUP BY part ORDER BY 1',
+	'SELECT min(happened), max(happened), min(sent), max(sent), bool_and(yes), bool_or(yes) FROM lines WHERE happened > timestamp \'2000-03-01\'',
+	'SELECT count(*) FROM lines WHERE sent > date \'2100-01-01\'',
+	'SELECT mode, sum(price) FROM lines WHERE price < 0 GROUP BY mode',
+	'SELECT a, sum(b) FROM nothing GROUP BY a',
+	'SELECT count(*), sum(quantity) FROM lines l JOIN orders o ON o.id = l.order_id',
+	'SELECT o.priority, count(*), sum(l.price * (1 - l.discount)), sum(l.quantity + o.customer) FROM lines l JOIN orders o ON o.id = l.order_id
+		WHERE o.day < date \'1996-06-01\' AND l.sent > o.id + date \'1990-01-01\' GROUP BY o.priority ORDER BY 1',
+	'SELECT o.priority, l.mode, count(o.note), min(o.total) FROM lines l LEFT JOIN orders o ON o.id = l.order_id AND o.priority = \'P3\' GROUP BY 1, 2 ORDER BY 1, 2',
+	'SELECT c.name, c.region, sum(l.price) FROM lines l JOIN orders o ON o.id = l.order_id JOIN customers c ON c.id = o.customer WHERE c.region > 2 GROUP BY 1, 2 ORDER BY 1, 2',
+	'SELECT priority, count(*), sum(total) FROM orders o WHERE EXISTS (SELECT FROM lines l WHERE l.order_id = o.id AND l.quantity > 45) GROUP BY 1 ORDER BY 1',
+	'SELECT priority, count(*), sum(total) FROM orders o WHERE NOT EXISTS (SELECT FROM lines l WHERE l.order_id = o.id AND l.quantity > 30) GROUP BY 1 ORDER BY 1',
+	'SELECT mode, sum(quantity) AS s FROM lines GROUP BY mode HAVING sum(quantity) > 400000 ORDER BY s LIMIT 2',
+	'SELECT DISTINCT mode, discount FROM lines ORDER BY 1, 2');
+my @programs = (1) x @queries;
+$programs[11] = 0;				# no block is kept
+$programs[13] = 0;				# a condition of the join
+is_cores($node, $queries[$_], $programs[$_], "query $_") for 0 .. $#queries;
+
+# --- random ones
+sub one_of { return $_[ rand @_ ] }
+my %conditions = (
+	lines => [ 'l.quantity > 20', 'l.quantity IS NOT NULL', 'l.price < 450.5', 'l.discount IN (0.01, 0.1)', 'l.mode = \'AIR\'', 'l.mode LIKE \'m%5\'', 'l.yes',
+		'NOT l.yes', 'l.sent < date \'1996-03-03\'', '(l.line = 1 OR l.part < 999)', 'l.part <> 3', 'l.order_id > 1000' ],
+	orders => [ 'o.customer < 333', 'o.day >= date \'1996-01-01\'', 'o.priority IN (\'P1\', \'P4\')', 'o.total > 50', 'o.note IS NULL' ]);
+my @keys = ('l.mode', 'l.yes', 'l.quantity', 'l.discount', 'l.line', 'l.sent', 'o.priority', 'o.customer', 'o.note', 'o.total');
+my @values = ('l.quantity', 'l.price', 'l.price * l.discount', 'l.part - l.line', 'o.total', 'o.customer * 2', 'o.total + l.price');
+foreach my $i (1 .. 40)
+{
+	my $joined = rand() < 0.6;
+	my @where = map { one_of(@{ $conditions{lines} }) } 1 .. rand 3;
+	push @where, one_of(@{ $conditions{orders} }) if $joined && rand() < 0.7;
+	my @by = grep { $joined || !/^o/ } map { one_of(@keys) } 1 .. rand 3;
+	my @of = grep { $joined || !/\bo\./ } map { one_of(@values) } 1 .. 2;
+	my $query = 'SELECT ' . join(', ', @by, 'count(*)', map { one_of("sum($_)", "avg($_)", "min($_)", "max($_)", "count($_)") } @of)
+	  . ' FROM lines l' . ($joined ? ' ' . one_of('JOIN', 'LEFT JOIN') . ' orders o ON o.id = l.order_id' : '')
+	  . (@where ? ' WHERE ' . join(' AND ', @where) : '');
+	$query .= ' GROUP BY ' . join(', ', @by) . ' ORDER BY ' . join(', ', 1 .. @by + 1) if @by;
+	is_cores($node, $query, -1, "random query $i ($query)");
+}
+
+# --- snapshots, and blocks that are not kept
+sub compare_all
+{
+	my ($what, $wanted) = @_;
+	is_cores($node, $queries[$_], $wanted, "$what, query $_") for 0, 3, 7, 15;
+	return;
+}
+my $other = $node->background_psql('postgres');
+$other->query_safe('BEGIN; UPDATE lines SET quantity = quantity + 1, mode = \'changed\' WHERE order_id BETWEEN 100 AND 1500');
+compare_all('a change that is not committed', 1);
+$other->query_safe('COMMIT');
+compare_all('a change', 1);
+like($node->safe_psql('postgres', "$program EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $queries[3]"), qr/Programs: 1\n.*Blocks Read: [1-9]/s, 'changed blocks are read and sent along');
+$node->safe_psql('postgres', 'DELETE FROM orders WHERE id % 1000 = 7; INSERT INTO lines SELECT 7, 1, 5, 1.50, 0.05, 3, \'new\', now(), now(), true FROM generate_series(1, 1000)');
+compare_all('deleted and new rows', 1);
+my $old = $node->background_psql('postgres');
+$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+my $seen = $old->query_safe("$core $queries[3]");
+$node->safe_psql('postgres', 'UPDATE lines SET quantity = 0 WHERE order_id < 3000');
+is($old->query_safe("RESET hjoin_gpu.enabled; $program $queries[3]"), $seen, 'an old snapshot sees its rows');
+$old->quit;
+$node->safe_psql('postgres', $_) foreach 'CREATE TABLE changing (k int, v int) WITH (fillfactor = 30)', 'INSERT INTO changing SELECT g % 7, g FROM generate_series(1, 20000) g',
+  'VACUUM ANALYZE changing', q{SELECT hjoin_gpu_keep('changing')}, 'UPDATE changing SET v = v + 1 WHERE v % 3 = 0';
+my $changing = 'SELECT k, sum(v) FROM changing GROUP BY k ORDER BY k';
+is_cores($node, $changing, 0, 'too many changed blocks');
+like($node->safe_psql('postgres', "$program EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $changing"), qr/Programs: 0\s+Fallback: too many blocks have to be read/, 'and EXPLAIN says so');
+$node->safe_psql('postgres', q{VACUUM lines; VACUUM orders; SELECT hjoin_gpu_keep('lines'), hjoin_gpu_keep('orders')});
+compare_all('vacuumed and kept anew', 1);
+$node->safe_psql('postgres', 'ALTER TABLE lines ADD COLUMN extra int DEFAULT 5');
+is_cores($node, 'SELECT extra, count(*) FROM lines GROUP BY extra', -1, 'an added column');
+
+# --- what programs cannot do has its reason, or is not planned
+is_cores($node, 'SELECT day + 1, count(*) FROM orders GROUP BY 1 ORDER BY 1 LIMIT 5', 0, 'a key that core computes');
+is_cores($node, 'SELECT count(DISTINCT customer) FROM orders', 0, 'DISTINCT');
+is_cores($node, 'SELECT sum(o.total) FROM orders o JOIN orders p ON p.customer = o.id', 0, 'several partners');
+is_cores($node, 'SELECT count(*) FROM orders WHERE note ~ \'1$\' AND customer > 3', 0, 'a condition of core\'s');
+is_cores($node, 'SELECT sum(quantity) FROM lines WHERE part > 0', 0, 'a serializable transaction', 'SET default_transaction_isolation = serializable; ');
+is_cores($node, 'SELECT mode, sum(quantity) FROM lines GROUP BY 1 ORDER BY 1', 0, 'kept columns switched off', 'SET hjoin_gpu.kept_columns = off; ');
+is_cores($node, 'SELECT part, order_id, line, count(*) FROM lines GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT 10', 0, 'more groups than memory allows', 'SET work_mem = \'64kB\'; SET hash_mem_multiplier = 1; ');
+$node->safe_psql('postgres', 'CREATE TABLE large (k int, v int8); INSERT INTO large SELECT g % 10, 9223372036854775807 - g FROM generate_series(1, 3000) g; VACUUM ANALYZE large; SELECT hjoin_gpu_keep(\'large\')');
+is_cores($node, 'SELECT k, sum(v), min(v), max(v) FROM large GROUP BY k ORDER BY k', 1, 'sums beyond 64 bits');
+like(($node->psql('postgres', "$program SELECT sum(v + 1 + k * 1000000) FROM large"))[2], qr/bigint out of range/, 'what overflows raises core\'s error');
+is_cores($node, 'PREPARE q(int) AS SELECT mode, sum(quantity) FROM lines WHERE part < $1 GROUP BY mode ORDER BY 1; EXECUTE q(100); EXECUTE q(3000)', 2, 'parameters', 'SET plan_cache_mode = force_generic_plan; ');
+is_cores($node, 'SELECT c.id, x.s FROM customers c, LATERAL (SELECT sum(total) AS s FROM orders o WHERE o.customer = c.id) x WHERE c.id < 4 ORDER BY 1', -1, 'a subquery for each row');
+is_cores($node, 'SELECT sum(total) FROM orders WHERE customer < (SELECT max(id) / 2 FROM customers)', -1, 'a condition with a subquery');
+
+# --- cursors, and errors in the middle
+is($node->safe_psql('postgres', "$program BEGIN; DECLARE c CURSOR FOR SELECT mode, sum(quantity) FROM lines GROUP BY mode ORDER BY 1; MOVE 1 IN c; SAVEPOINT s; "
+		  . 'FETCH 2 FROM c; ROLLBACK TO s; FETCH ALL FROM c; COMMIT'),
+	$node->safe_psql('postgres', "$core BEGIN; DECLARE c CURSOR FOR SELECT mode, sum(quantity) FROM lines GROUP BY mode ORDER BY 1; MOVE 1 IN c; SAVEPOINT s; "
+		  . 'FETCH 2 FROM c; ROLLBACK TO s; FETCH ALL FROM c; COMMIT'), 'a cursor goes on after a rollback');
+ok(defined wait_until(sub { is_idle($node) }, 10), 'no job slot and no slab is left leased');
+$other->quit;
+$node->stop;
+
+# --- the device process fails
+foreach my $fault ('die:build:1', 'exit:build:1', 'die:probe:1', 'die:result:1', 'corrupt:result:1', 'truncate:result:1', 'lose:result:1')
+{
+	my $failing = start_with("fault_$fault" =~ tr/:/_/r, $fault);
+	is_cores($failing, $queries[3], 0, $fault);
+	cmp_ok($failing->safe_psql('postgres', q{SELECT sum(value) FROM hjoin_gpu_stat WHERE name LIKE 'fallback%'}), '>', 0, "$fault: the fallback is counted");
+	$failing->stop;
+}
+my $refusing = start_with('refusing', 'die:build:1');
+my ($rc, $out, $err) = $refusing->psql('postgres', "SET hjoin_gpu.on_fallback = error; $program $queries[3]");
+like($err, qr/ERROR:  grouping could not run in the device process: device process lost/, 'hjoin_gpu.on_fallback = error raises one');
+$refusing->stop;
+
+my $slow = start_with('slow', 'slow:build:4000ms');
+my $start = time;
+($rc, $out, $err) = $slow->psql('postgres', "SET statement_timeout = '300ms'; $program $queries[3]");
+like($err, qr/canceling statement due to statement timeout/, 'a program can be cancelled');
+took_less(time - $start, 2.5, 'at once');
+ok(defined wait_until(sub { is_idle($slow) }, 10), 'and leaves nothing leased');
+$slow->stop;
+
+done_testing();
