@@ -26,7 +26,7 @@
  * arena.
  *
  * A server process trusts nothing in the device half: it reads a word once, bounds it, and checks results.
- * Whatever the device half holds, no process waits for ever, no slab is lost and none is leased twice.
+ * No process waits for ever, no slab is lost and none is leased twice, whatever the device half holds.
  * When the contents make no sense, the server process reports it (hjg_slot_distrust()) and the supervisor
  * ends the device process.  The device process checks what it reads from either half, because its crash
  * costs all running joins.

@@ -145,7 +145,7 @@ extern HjgKeptHold *hjg_kept_hold(Relation relation);
  * is known. Statements are known by the time of their start, which the processes of a parallel query have in common.
  */
 extern bool hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, TimestampTz statement);
-/* Is it likely to be of use to go by segments, of which the table has so many? */
+/* Estimate whether it is of use to go by segments, of which the table has so many. */
 extern bool hjg_kept_promises(HjgKeptHold *hold, uint32 nsegments);
 /* Pin a segment; NULL if it is not kept, or there is no memory to note the pin. */
 extern HjgKeptSegment *hjg_kept_pin(HjgKeptHold *hold, uint32 number);

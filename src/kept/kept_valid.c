@@ -5,11 +5,11 @@
  * There is no trigger, no hook and no message: what is kept is compared with what core itself maintains, the visibility map and the
  * LSNs of pages.
  *
- * What is kept. A block is read while its page is marked all-visible, seen under the page's share lock, after its bit in the
+ * Keeping. A block is read while its page is marked all-visible, seen under the page's share lock, after its bit in the
  * visibility map was seen to be set. With it the page's LSN is kept, and with the segment the LSN of the map's page, read with the
  * bits and before any heap page.
  *
- * When it is used. A scan looks at the map after its snapshot was taken: bits and LSN of the map's page under one share lock.
+ * Using. A scan looks at the map after its snapshot was taken: bits and LSN of the map's page under one share lock.
  *
  *	1. The bit is clear: the page is read live.
  *	2. The bit is set and the map's LSN is the kept one: used. Whoever changes rows of a page clears the bit before, under the page's

@@ -278,7 +278,19 @@ add_groups(ProgramGroups *groups, const uint64 *words, int n, HjgNumericSpace *s
 	}
 }
 
-/* Can the program have had this result? The counts and sums cannot be known. */
+/* Are there more rows with NULL than rows in one of the group's arguments? */
+static bool
+has_surplus_nulls(const ProgramGroups *groups, const uint64 *group)
+{
+	const uint64 *argument = group + 2 + groups->nkeys;
+
+	for (int a = 0; a < groups->narguments; a++, argument += HJG_PROGRAM_ARGUMENT_WORDS)
+		if (argument[0] > group[0])
+			return true;
+	return false;
+}
+
+/* Can the program have had this result? Sums and extremes are not known here. */
 static bool
 is_possible_result(const ProgramGroups *groups, const uint64 *words, uint64 nwords)
 {
@@ -288,13 +300,15 @@ is_possible_result(const ProgramGroups *groups, const uint64 *words, uint64 nwor
 	if (ngroups > groups->head.max_groups || nwords != 1 + ngroups * group_words || (groups->nkeys == 0 && ngroups != 1))
 		return false;
 	for (uint64 g = 0; g < ngroups; g++)
-		for (int k = 0; k < groups->nkeys; k++)
-		{
-			const uint64 *group = words + 1 + g * group_words;
+	{
+		const uint64 *group = words + 1 + g * group_words;
 
+		if (has_surplus_nulls(groups, group))
+			return false;
+		for (int k = 0; k < groups->nkeys; k++)
 			if (!is_possible_key(&groups->values[groups->columns[k]], (int64) group[1 + k], is_null_key(groups, group, k)))
 				return false;
-		}
+	}
 	return true;
 }
 
@@ -342,6 +356,7 @@ run_and_take(HjgAggregateState *state, HjgDeviceId device)
 
 	if (program == NULL)
 	{
+		hjg_service_count_fallback(HJG_REASON_PROGRAM_REFUSED);
 		state->program.why = groups.writer->why;
 		return false;
 	}

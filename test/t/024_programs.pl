@@ -147,6 +147,7 @@ $node->safe_psql('postgres', $_) foreach 'CREATE TABLE changing (k int, v int) W
 my $changing = 'SELECT k, sum(v) FROM changing GROUP BY k ORDER BY k';
 is_cores($node, $changing, 0, 'too many changed blocks');
 like($node->safe_psql('postgres', "$program EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $changing"), qr/Programs: 0\s+Fallback: too many blocks have to be read/, 'and EXPLAIN says so');
+cmp_ok(stat_value($node, 'fallback_program_refused'), '>', 0, 'and a counter');
 $node->safe_psql('postgres', q{VACUUM lines; VACUUM orders; SELECT hjoin_gpu_keep('lines'), hjoin_gpu_keep('orders')});
 compare_all('vacuumed and kept anew', 1);
 $node->safe_psql('postgres', 'ALTER TABLE lines ADD COLUMN extra int DEFAULT 5');
