@@ -14,6 +14,11 @@ create table es_lines as select p, s, cost as n from es_parts, generate_series(1
 create table es_suppliers as select g as s, g % 25 as n from generate_series(0, 999) g;
 vacuum analyze es_parts, es_lines, es_suppliers;
 
+-- rows without a partner that is not equal: core expects that each has one
+set hjoin_gpu.enabled = off;
+select * from es_rows('select from es_parts a where not exists (select from es_parts b where a.s = b.s and a.p <> b.p and b.cost < 1000)');
+set hjoin_gpu.enabled = on;
+select * from es_rows('select from es_parts a where not exists (select from es_parts b where a.s = b.s and a.p <> b.p and b.cost < 1000)');
 -- all columns of a unique index: most rows have a partner
 set hjoin_gpu.enabled = off;
 select * from es_rows('select from es_lines l join es_parts p on l.p = p.p and l.s = p.s');

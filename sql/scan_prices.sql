@@ -94,6 +94,31 @@ select sp_group_us('n') > sp_group_us('v') as numerics_are_read, sp_group_us('ab
 reset hjoin_gpu.aggregate;
 drop function sp_group_us(text);
 drop table sp_narrow, sp_wide, sp_dim;
+-- an index whose rows lie scattered is left alone where the columns are kept, but not for a few rows, and not by core's plans
+create table sp_range as select (g * 7919::bigint % 200000)::int as d, g as v, repeat('a', 60) as pad from generate_series(1, 200000) g;
+create index on sp_range (d);
+vacuum analyze sp_range;
+create function sp_scan(query text) returns text language plpgsql as $$
+declare
+	plan json;
+begin
+	execute 'explain (format json) ' || query into plan;
+	return (regexp_match(plan::text, '"Node Type": "((Seq|Index|Bitmap Heap) Scan)"'))[1];
+end $$;
+reset hjoin_gpu.force;
+select hjoin_gpu_keep('sp_range') = 0 as nothing_kept \gset
+select sp_scan('select sum(v) from sp_range where d < 20000') <> 'Seq Scan' as pages_cost_more;
+set hjoin_gpu.kept_columns = on;
+select :'nothing_kept' or sp_scan('select sum(v) from sp_range where d < 20000') = 'Seq Scan' as kept_columns_cost_less,
+	:'nothing_kept' or sp_scan('select f.v from sp_range f join (values (1), (2), (3)) x (v) on f.v = x.v where f.d < 20000') = 'Seq Scan' as in_a_join_too,
+	sp_scan('select sum(v) from sp_range where d < 20') <> 'Seq Scan' as few_rows_cost_less;
+set hjoin_gpu.enabled = off;
+select sp_scan('select sum(v) from sp_range where d < 20000') <> 'Seq Scan' as core_reads_the_index;
+set hjoin_gpu.enabled = on;
+set hjoin_gpu.kept_columns = off;
+set hjoin_gpu.force = on;
+drop function sp_scan(text);
+drop table sp_range;
 -- Joins of ours are compared in one currency: a table that a small one leaves few rows of is joined with that first.
 create table orders_of as select g as id, g % 20000 as k, g % 1000 as v from generate_series(1, 300000) g;
 create table makers as select g as k, g % 25 as n, g % 77 as a from generate_series(0, 19999) g;

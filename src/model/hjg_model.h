@@ -151,6 +151,7 @@ typedef struct HjgScanTimes
 	double		core_ns;		/* core's scan and its filter, pages in cache */
 	double		filter_rows;	/* rows that a join's filter is tested for, */
 	double		late_ns;		/* and the part of own_ns that only rows take which pass it */
+	double		kept_share;		/* part of the pages that are not read, because their columns are kept */
 } HjgScanTimes;
 
 /* Predict the time of reading a share of the table, up to rows in batches. */

@@ -85,7 +85,8 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 		.core_ns = share * scan->rows * core_ns,
 		.filter_rows = share * scan->rows * (filter_first ? 1 : scan->passing),
 		.late_ns = share * scan->rows * (live * ((scan->keys_fixed ? wanted_ns : 0) + (filter_first ? tested_ns : 0)) +
-										 scan->kept_share * kept_wanted_ns)
+										 scan->kept_share * kept_wanted_ns),
+		.kept_share = scan->kept_share
 	};
 }
 

@@ -135,10 +135,15 @@ find_join(const PlannerInfo *root, const RelOptInfo *rel, bool partial)
 		find_listed(partial ? rel->partial_pathlist : rel->pathlist);
 }
 
-/* Find a sequential scan in a list, below any projection; or NULL. */
+/*
+ * Find a sequential scan in a list of a table's paths, below any projection; or make one, if the node is expected to read the
+ * table in less time than core reads an index; or NULL.
+ */
 static const Path *
-find_scan(const List *paths)
+find_scan(PlannerInfo *root, RelOptInfo *rel, List *paths)
 {
+	HjgQueryFacts *facts = hjg_planner_facts(root);
+	Path	   *chosen;
 	ListCell   *lc;
 
 	foreach(lc, paths)
@@ -150,7 +155,10 @@ find_scan(const List *paths)
 		if (path->pathtype == T_SeqScan && path->param_info == NULL)
 			return path;
 	}
-	return NULL;
+	if (paths == NIL || IsA(linitial(paths), ProjectionPath))
+		return NULL;
+	chosen = hjg_planner_choose_scan(root, facts, facts->calibrated, rel, linitial(paths));
+	return chosen->pathtype == T_SeqScan ? chosen : NULL;
 }
 
 static bool
@@ -303,7 +311,7 @@ static const char *
 offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel, PathTarget *target, List *having)
 {
 	const bool	of_join = input_rel->reloptkind == RELOPT_JOINREL;
-	const bool	readable = !of_join && hjg_planner_readable(root, input_rel);
+	const bool	readable = !of_join && hjg_planner_side(hjg_planner_facts(root), input_rel, NULL)->readable;
 	HjgAggregateInput		inputs[2] = {{NULL}};
 	HjgAggregateInput		rows[2] = {{NULL}};
 	HjgGrouping grouping;
@@ -312,12 +320,12 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 		return grouping.why;
 	for (int partial = 0; partial <= (grouped_rel->consider_parallel ? 1 : 0); partial++)
 	{
-		const List *paths = partial ? input_rel->partial_pathlist : input_rel->pathlist;
+		List	   *paths = partial ? input_rel->partial_pathlist : input_rel->pathlist;
 
 		if (of_join)
 			inputs[partial].join = find_join(root, input_rel, partial);
 		else if (readable)
-			inputs[partial].scan = find_scan(paths);
+			inputs[partial].scan = find_scan(root, input_rel, paths);
 		rows[partial].rows = describe_grouped_rows(&grouping, partial && paths == NIL ? NULL : partial ? linitial(paths) : input_rel->cheapest_total_path,
 												   inputs[partial]);
 	}

@@ -328,20 +328,36 @@ aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 	return make_path(root, grouped_rel, grouping, groups, path, aggregation_ns(&costs, join, emit_ns, groups, &grouping->work), join->unit_ns);
 }
 
+/*
+ * Compute the part of a scan's price that the node does not spend. Rows keep their price below groups, whose own price is
+ * that of core's look-ups in a table of that size: a time that may be several times that of a scan of the same price, so that
+ * several processes would seem to gain nothing.
+ */
+static Cost
+scan_credit(const HjgGrouping *grouping, const Path *scan, const HjgScanTimes *times, const HjgUnitCosts *costs, double unit_ns)
+{
+	if (grouping->keys == NIL)
+		return hjg_planner_scan_credit(scan->parent, times, scan->rows);
+	return times->kept_share * hjg_planner_pages_price(scan->parent) + Min(costs->scan_tuple_ns / unit_ns, cpu_tuple_cost) * scan->rows;
+}
+
 static Path *
 aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateForm form, const Path *scan)
 {
 	Path	   *copy = makeNode(Path);
+	AggregatePath *own;
 	const GroupCounts groups = count_groups(root, scan->parent->rows, grouping, form, scan->rows);
 	HjgUnitCosts costs;
 	const double unit_ns = find_units(grouping, groups, &costs);
+	const HjgScanTimes times = hjg_planner_scan_times(&costs, hjg_planner_side(hjg_planner_facts(root), scan->parent, NULL), scan, scan->rows, false);
 
 	*copy = *scan;
 	copy->pathtarget = grouping->input;
-	/* the node does not spend what core charges for returning a row */
-	copy->total_cost -= Min(costs.scan_tuple_ns / unit_ns, cpu_tuple_cost) * copy->rows;
-	return make_path(root, grouped_rel, grouping, groups, copy,
-					 costs.direct_tuple_ns * copy->rows + grouping_ns(&costs, copy->rows, groups, &grouping->work), unit_ns);
+	copy->total_cost = Max(copy->total_cost - scan_credit(grouping, scan, &times, &costs, unit_ns), copy->startup_cost);
+	own = (AggregatePath *) make_path(root, grouped_rel, grouping, groups, copy, grouping_ns(&costs, copy->rows, groups, &grouping->work), unit_ns);
+	if (own->device.kind == HJG_KIND_ANY)
+		own->prediction_us += (times.own_ns + hjg_model_wait_ns(&times, 0) + times.map_ns) / 1000.0;
+	return &own->custom.path;
 }
 
 Path *

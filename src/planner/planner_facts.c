@@ -200,22 +200,6 @@ hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room
 	return side;
 }
 
-bool
-hjg_planner_readable(PlannerInfo *root, const RelOptInfo *rel)
-{
-	const RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
-	Relation	relation;
-	bool		readable;
-
-	if (!hjg_direct_scan || rte->rtekind != RTE_RELATION || rte->inh)
-		return false;
-	/* the planner holds a lock already */
-	relation = table_open(rte->relid, NoLock);
-	readable = hjg_scan_heap_readable(relation);
-	table_close(relation, NoLock);
-	return readable;
-}
-
 static double
 integer_of(Datum value, Oid type)
 {

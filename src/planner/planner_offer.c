@@ -23,51 +23,6 @@
 /* Participants of a job, without the leader and its own claim to the job. */
 #define MAX_SHARED_WORKERS 30
 
-/* A table is read instead of its index alone if core's price for that is at most higher by this factor. */
-#define MOST_DEARER 1.25
-
-/*
- * Predict the time of core's scan, with its pages in memory, and of taking its rows. Among scans, prices are about
- * proportional to times.
- */
-static double
-slot_reading_ns(const HjgCandidate *candidate, const Path *scan)
-{
-	const HjgUnitCosts *costs = candidate->costs;
-
-	return scan->total_cost * hjg_planner_scan_unit_ns(costs) + scan->rows * costs->marshal_tuple_ns;
-}
-
-/*
- * Choose the path by which the node reads a side: the cheapest one; or, instead of a full index-only scan, a sequential scan,
- * if the node reads the table in less time and its price is not much higher. Core has dropped that path. For 500K rows joined
- * by a timestamp this takes 0.55 of the time.
- */
-static Path *
-choose_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInfo *rel, HjgSideFacts *room)
-{
-	Path	   *cheapest = rel->cheapest_total_path;
-	HjgSideFacts *side;
-	HjgScanTimes times;
-
-	if (!hjg_direct_scan || cheapest->pathtype != T_IndexOnlyScan || ((IndexPath *) cheapest)->indexclauses != NIL)
-		return cheapest;
-	side = hjg_planner_side(candidate->facts, rel, room);
-	if (!side->readable)
-		return cheapest;
-	times = hjg_model_scan(candidate->costs, &side->scan, 1);
-	if (side->seqscan == NULL)
-	{
-		/* it must last as long as the facts: the current context may be a short-lived one of GEQO */
-		MemoryContext old_context = MemoryContextSwitchTo(root->planner_cxt);
-
-		side->seqscan = create_seqscan_path(root, rel, NULL, 0);
-		MemoryContextSwitchTo(old_context);
-	}
-	return enable_seqscan && side->seqscan->total_cost < cheapest->total_cost * MOST_DEARER &&
-		times.own_ns + hjg_model_wait_ns(&times, 0) < slot_reading_ns(candidate, cheapest) ? side->seqscan : cheapest;
-}
-
 /*
  * Price a path of the node, and offer it if it wins. It is priced before any memory is allocated, because most paths lose.
  * Under hjoin_gpu.force core's paths are gone, and all paths of the node are offered.
@@ -135,12 +90,14 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 static void
 offer_partial_paths(PlannerInfo *root, HjgCandidate *candidate, Path *inner_path)
 {
-	Path	   *outer_path = linitial(candidate->outerrel->partial_pathlist);
+	Path	   *outer_path = hjg_planner_choose_scan(root, candidate->facts, candidate->costs, candidate->outerrel,
+										  linitial(candidate->outerrel->partial_pathlist));
 
 	/* rows that are distinct in each share may not be distinct in all of them together */
 	if (enable_parallel_hash && !candidate->unique_inner && candidate->innerrel->partial_pathlist != NIL)
 	{
-		Path	   *partial_inner = linitial(candidate->innerrel->partial_pathlist);
+		Path	   *partial_inner = hjg_planner_choose_scan(root, candidate->facts, candidate->costs, candidate->innerrel,
+												 linitial(candidate->innerrel->partial_pathlist));
 
 		if (Max(outer_path->parallel_workers, partial_inner->parallel_workers) <= MAX_SHARED_WORKERS)
 		{
@@ -203,12 +160,12 @@ hjg_planner_offer(PlannerInfo *root, HjgCandidate *candidate)
 		startup_path = outer_path = (Path *) create_unique_path(root, candidate->outerrel, outer_path,
 																candidate->extra->sjinfo);
 	else
-		outer_path = choose_child(root, candidate, candidate->outerrel, &candidate->outer);
+		outer_path = hjg_planner_choose_scan(root, candidate->facts, candidate->costs, candidate->outerrel, outer_path);
 	if (candidate->unique_inner)
 		inner_path = (Path *) create_unique_path(root, candidate->innerrel, inner_path,
 												 candidate->extra->sjinfo);
 	else
-		inner_path = choose_child(root, candidate, candidate->innerrel, &candidate->inner);
+		inner_path = hjg_planner_choose_scan(root, candidate->facts, candidate->costs, candidate->innerrel, inner_path);
 	if (outer_path == NULL || inner_path == NULL)
 		return "rows of a side cannot be made distinct";
 

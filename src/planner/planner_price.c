@@ -174,19 +174,14 @@ choose_engine(const HjgCandidate *candidate, HjgOffer *offer)
 
 /*
  * Compute the part of a child's price that is not spent when the node reads its table, or takes its rows as vectors, and the
- * price of that reading, which the prediction includes. Rows and conditions of a scan keep the share of core's price that
- * their time is of core's time; pages keep their price, which includes that they come from memory. A join's credit is at most core's
- * cost of returning its rows.
+ * price of that reading, which the prediction includes. A join's credit is at most core's cost of returning its rows.
  */
 static Cost
 child_credit(const Path *child, const HjgScanTimes *scan, double saved_ns, double rows, Cost ns_cost)
 {
-	const RelOptInfo *rel = child->parent;
-
 	if (scan->own_ns <= 0)
 		return Min(saved_ns * ns_cost, cpu_tuple_cost * rows);
-	return (cpu_tuple_cost + rel->baserestrictcost.per_tuple) * rel->tuples * (rows / Max(rel->rows, 1)) *
-		(1 - scan->own_ns / Max(scan->core_ns, 1)) + scan->own_ns * ns_cost;
+	return hjg_planner_scan_credit(child->parent, scan, rows) + scan->own_ns * ns_cost;
 }
 
 /* Price the quals except the plain comparison of keys, as core charges them: the same for all paths. */

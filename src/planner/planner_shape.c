@@ -144,19 +144,6 @@ are_keys_fixed(const HjgCandidate *candidate, const HjgTableScan *scan)
 	return candidate->nhashed_keys == 0;
 }
 
-/* Predict the reading of so many rows, if the path is a scan of a table that the node reads itself; else no time. */
-static HjgScanTimes
-direct_scan(const HjgCandidate *candidate, const Path *path, const HjgSideFacts *side, double rows, bool is_outer)
-{
-	HjgTableScan scan = side->scan;
-
-	if (path->pathtype != T_SeqScan || !side->readable)
-		return (HjgScanTimes) {0};
-	scan.unmapped_mb = hjg_planner_maps_memory(path) ? scan.pages * (BLCKSZ / (1024.0 * 1024.0)) : 0;
-	scan.keys_fixed = is_outer && are_keys_fixed(candidate, &scan);
-	return hjg_model_scan(candidate->costs, &scan, rows / Max(path->parent->rows, 1));
-}
-
 /*
  * Will the hash table be an array by key? Apply the engine's rule (engine_direct.c) to the statistics, if the build side is a
  * table. They do not say which of the least and greatest values a condition removes.
@@ -210,12 +197,13 @@ hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *pat
 	shape->build_varlenas = inner->nvarlenas;
 	shape->build_width = inner_path->pathtarget->width;
 	shape->build_vectors = gives_vectors(inner_path, inner);
-	shape->build_scan = direct_scan(candidate, inner_path, inner, shape->build_rows, false);
+	shape->build_scan = hjg_planner_scan_times(candidate->costs, inner, inner_path, shape->build_rows, false);
 	shape->probe_columns = outer->ncolumns;
 	shape->probe_varlenas = outer->nvarlenas;
 	shape->probe_width = outer_path->pathtarget->width;
 	shape->probe_vectors = gives_vectors(outer_path, outer);
-	shape->probe_scan = direct_scan(candidate, outer_path, outer, shape->probe_rows, true);
+	shape->probe_scan = hjg_planner_scan_times(candidate->costs, outer, outer_path, shape->probe_rows,
+											   outer->readable && are_keys_fixed(candidate, &outer->scan));
 	/* participants that share a build side share their memory, too */
 	shape->build_bytes = shape->build_rows * row_bytes;
 	if (shape->build_rows * (row_bytes + FULL_ROW_BYTES + FULL_VARLENA_BYTES * inner->nvarlenas) > hash_memory)
