@@ -187,10 +187,15 @@ static int
 add_expr(HjgArgument *argument, Expr *expr)
 {
 	HjgVectorTerm field = {.kind = HJG_TERM_DATE_FIELD};
+	HjgSlice	slice;
+	Expr	   *string;
 	Expr	   *date;
 
 	check_stack_depth();
 	expr = hjg_scan_strip_relabel((Node *) expr);
+	/* strings are only tested for NULL */
+	string = hjg_scan_find_slice(expr, &slice);
+	expr = string != NULL ? string : expr;
 	if (hjg_date_field(expr, &field.field, &date))
 	{
 		field.left = add_expr(argument, date);

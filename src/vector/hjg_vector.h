@@ -154,6 +154,22 @@ hjg_vector_bytes_trim(HjgBytes bytes, bool padded)
 	return bytes;
 }
 
+/* ---------- parts of strings (vector_slice.c) ---------- */
+
+/* A part of a string, in characters. */
+typedef struct HjgSlice
+{
+	int32_t		first;			/* characters before it */
+	int32_t		nchars;			/* at most; INT32_MAX: to the end of the string */
+	bool		utf8;			/* else a character is a byte */
+	bool		padded;			/* of the string without spaces at its end */
+} HjgSlice;
+
+/* Cut the part out of a string. */
+extern HjgBytes hjg_vector_slice(HjgBytes bytes, const HjgSlice *slice);
+/* Get the bytes at the begin of any string that are enough to cut the part out; -1: it takes all. */
+extern int32_t hjg_vector_slice_reach(const HjgSlice *slice);
+
 /* ---------- numeric (vector_numeric.c) ---------- */
 
 /*
@@ -312,6 +328,7 @@ typedef struct HjgFilter
 	HjgBytes   *bytes;			/* BYTES: nset strings, sorted; LIKE: nset strings, at least two */
 	uint64_t	firsts[4];		/* BYTES: the first bytes of these strings, as a bitmap */
 	bool		padded;			/* spaces at the end of values are ignored; strings of the list have none */
+	HjgSlice   *slice;			/* BYTES and LIKE: the part of the value that is tested; NULL: all of it */
 	int			nargs;
 	struct HjgFilter **args;
 } HjgFilter;
