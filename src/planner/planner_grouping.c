@@ -30,7 +30,7 @@
 /* Each step of evaluation takes 2 KB of memory in each process, and nested steps take a level of the stack each. */
 #define MOST_STEPS 500
 
-/* Steps of a field of a date; of a part of a string; of a branch of CASE, without its condition and its result. */
+/* Steps of a field of a date, or of date_trunc(); of a part of a string; of a branch of CASE, without its condition and its result. */
 #define FIELD_STEPS 8
 #define SLICE_STEPS 4
 #define BRANCH_STEPS 4
@@ -116,7 +116,7 @@ is_computable(Node *expr, HjgAggregateWork *work)
 		work->nsteps += SLICE_STEPS;
 		return is_computable(sliced_string(expr), work);
 	}
-	if (exprType(expr) != FLOAT8OID && hjg_date_field((Expr *) expr, &field, &date))
+	if ((exprType(expr) != FLOAT8OID && hjg_date_field((Expr *) expr, &field, &date)) || hjg_date_trunc((Expr *) expr, &field, &date))
 	{
 		work->nsteps += FIELD_STEPS;
 		return is_computable((Node *) date, work);

@@ -391,8 +391,19 @@ typedef enum HjgDateField
 	HJG_DATE_YEAR,
 	HJG_DATE_QUARTER,
 	HJG_DATE_MONTH,
-	HJG_DATE_DAY
+	HJG_DATE_DAY,
+	HJG_DATE_DOY,				/* day of the year, from 1 */
+	HJG_DATE_DOW,				/* day of the week, from 0 on Sunday, */
+	HJG_DATE_ISODOW,			/* or from 1 on Monday */
+	HJG_DATE_WEEK,				/* of ISO 8601, */
+	HJG_DATE_ISOYEAR,			/* and the year of that */
+	HJG_DATE_DAY_OF_QUARTER,	/* from 1 */
+	HJG_DATE_DAY_OF_DAY			/* 1 */
 } HjgDateField;
+
+/* Microseconds of a day; the first timestamp. Timestamps are microseconds since 2000-01-01. */
+#define HJG_DAY_USECS INT64_C(86400000000)
+#define HJG_TIMESTAMP_FIRST (-INT64_C(211813488000000000))
 
 /* Dates, in days since 2000-01-01, from this one on have no timestamp. */
 #define HJG_DATE_END 106751983
@@ -403,7 +414,9 @@ typedef enum HjgVectorTermKind
 	HJG_TERM_NUMERIC_COLUMN,
 	HJG_TERM_CONSTANT,
 	HJG_TERM_ARITHMETIC,
+	HJG_TERM_DATE_OF,			/* of a timestamp */
 	HJG_TERM_DATE_FIELD,		/* a numeric of scale 0 */
+	HJG_TERM_DATE_TRUNC,		/* the timestamp of the first day of a date's unit, in which the date has the field as its number */
 	HJG_TERM_CASE,
 	HJG_TERM_COALESCE
 } HjgVectorTermKind;
@@ -427,7 +440,7 @@ typedef struct HjgVectorTerm
 	int			width;			/* bytes of the result: 2, 4 or 8, or HJG_NUMERIC_WIDTH; */
 	int			left;			/* its arguments are terms before it; */
 	int			right;			/* equal to left for functions of one argument */
-	HjgDateField field;			/* DATE_FIELD: of the date in left */
+	HjgDateField field;			/* DATE_FIELD, DATE_TRUNC: of the date in left */
 	int			nbranches;		/* CASE, COALESCE; width as above */
 	HjgBranch  *branches;
 	void		(*bind) (struct HjgVectorTerm *term);
