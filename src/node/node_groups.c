@@ -234,6 +234,8 @@ rows_at_once(const HjgGroups *groups, const HjgVector *vectors, int nrows)
 	for (int k = 0; k < groups->nkeys; k++)
 	{
 		const HjgVector *vector = &vectors[groups->keys[k].column];
+		const HjgSlice *slice = groups->keys[k].slice;
+		const int32 reach = slice != NULL ? hjg_vector_slice_reach(slice) : -1;
 		Size		bytes = 0;
 
 		if (vector->column.attlen != -1)
@@ -244,7 +246,7 @@ rows_at_once(const HjgGroups *groups, const HjgVector *vectors, int nrows)
 
 			if (hjg_vector_isnull(vector, i) || !VARATT_IS_EXTENDED(value) || VARATT_IS_SHORT(value))
 				continue;
-			bytes += toast_raw_datum_size(PointerGetDatum(value));
+			bytes += reach >= 0 ? reach : toast_raw_datum_size(PointerGetDatum(value));
 			if (bytes > MOST_TOASTED_BYTES)
 				nrows = i + 1;
 		}

@@ -257,66 +257,79 @@ apply_numeric(HjgVectorTerm *term, HjgNumbers left, HjgNumbers right, int nrows)
 #define DAYS_BEFORE (PERIODS_BEFORE * PERIOD_DAYS + 730425)
 
 /*
- * Compute a field of dates, in days since 2000-01-01. Years begin in March here, so that a leap day is the last day of one
+ * Compute a field of a date, in days since 2000-01-01. Years begin in March here, so that a leap day is the last day of one
  * (Neri and Schneider, Euclidean affine functions and their application to calendar algorithms, 2022). There is no year 0
  * between 1 BC, which is -1, and 1. A week of ISO 8601 is one of the year of its Thursday. Periods begin on a Wednesday.
  */
+static inline __attribute__((always_inline)) int64_t
+field_of(HjgDateField field, int64_t date)
+{
+	const bool	of_week = field == HJG_DATE_WEEK || field == HJG_DATE_ISOYEAR;
+	const uint32_t day = (uint32_t) date + DAYS_BEFORE;
+	const uint32_t weekday = (day + 2) % 7; /* from Monday, 0 */
+	const uint32_t days = of_week ? day + 3 - weekday : day;
+	const uint32_t in_period = days % PERIOD_DAYS;
+	const uint32_t year = (in_period - in_period / 1460 + in_period / 36524 - in_period / (PERIOD_DAYS - 1)) / 365;
+	const uint32_t in_year = in_period - (365 * year + year / 4 - year / 100);
+	const uint32_t month = (5 * in_year + 2) / 153;	/* from March, 0 */
+	const bool	next_year = month >= 10;
+	const int32_t full_year = (int32_t) (year + 400 * (days / PERIOD_DAYS) + next_year) - 400 * PERIODS_BEFORE;
+	const uint32_t full_month = next_year ? month - 9 : month + 3;
+	const bool	leap = year % 4 == 0 && (year % 100 != 0 || year == 0);
+	const uint32_t full_day = next_year ? in_year - 306 : in_year + 59 + leap;	/* from January 1st, 0 */
+
+	switch (field)
+	{
+		case HJG_DATE_YEAR:
+		case HJG_DATE_ISOYEAR:
+			return full_year > 0 ? full_year : full_year - 1;
+		case HJG_DATE_QUARTER:
+			return (full_month + 2) / 3;
+		case HJG_DATE_MONTH:
+			return full_month;
+		case HJG_DATE_DAY:
+			return in_year - (153 * month + 2) / 5 + 1;
+		case HJG_DATE_DOY:
+			return full_day + 1;
+		case HJG_DATE_DOW:
+			return (weekday + 1) % 7;
+		case HJG_DATE_ISODOW:
+			return weekday + 1;
+		case HJG_DATE_WEEK:
+			return full_day / 7 + 1;
+		case HJG_DATE_DAY_OF_QUARTER:
+			return (full_month <= 3 ? full_day : in_year - (full_month <= 6 ? 31 : full_month <= 9 ? 122 : 214)) + 1;
+		default:
+			return 1;
+	}
+}
+
+#define COMPUTE(field) \
+	case field: \
+		for (int i = 0; i < nrows; i++) \
+			result[i] = field_of(field, dates[i]); \
+		break
+
+/* Compute a field of dates, by a loop for each field. */
 static void
 compute_field(HjgDateField field, const int64_t *dates, int nrows, int64_t *result)
 {
-	const bool	of_week = field == HJG_DATE_WEEK || field == HJG_DATE_ISOYEAR;
-
-	for (int i = 0; i < nrows; i++)
+	switch (field)
 	{
-		const uint32_t day = (uint32_t) dates[i] + DAYS_BEFORE;
-		const uint32_t weekday = (day + 2) % 7; /* from Monday, 0 */
-		const uint32_t days = of_week ? day + 3 - weekday : day;
-		const uint32_t in_period = days % PERIOD_DAYS;
-		const uint32_t year = (in_period - in_period / 1460 + in_period / 36524 - in_period / (PERIOD_DAYS - 1)) / 365;
-		const uint32_t in_year = in_period - (365 * year + year / 4 - year / 100);
-		const uint32_t month = (5 * in_year + 2) / 153;	/* from March, 0 */
-		const bool	next_year = month >= 10;
-		const int32_t full_year = (int32_t) (year + 400 * (days / PERIOD_DAYS) + next_year) - 400 * PERIODS_BEFORE;
-		const uint32_t full_month = next_year ? month - 9 : month + 3;
-		const bool	leap = year % 4 == 0 && (year % 100 != 0 || year == 0);
-		const uint32_t full_day = next_year ? in_year - 306 : in_year + 59 + leap;	/* from January 1st, 0 */
-
-		switch (field)
-		{
-			case HJG_DATE_YEAR:
-			case HJG_DATE_ISOYEAR:
-				result[i] = full_year > 0 ? full_year : full_year - 1;
-				break;
-			case HJG_DATE_QUARTER:
-				result[i] = (full_month + 2) / 3;
-				break;
-			case HJG_DATE_MONTH:
-				result[i] = full_month;
-				break;
-			case HJG_DATE_DAY:
-				result[i] = in_year - (153 * month + 2) / 5 + 1;
-				break;
-			case HJG_DATE_DOY:
-				result[i] = full_day + 1;
-				break;
-			case HJG_DATE_DOW:
-				result[i] = (weekday + 1) % 7;
-				break;
-			case HJG_DATE_ISODOW:
-				result[i] = weekday + 1;
-				break;
-			case HJG_DATE_WEEK:
-				result[i] = full_day / 7 + 1;
-				break;
-			case HJG_DATE_DAY_OF_QUARTER:
-				result[i] = (full_month <= 3 ? full_day : in_year - (full_month <= 6 ? 31 : full_month <= 9 ? 122 : 214)) + 1;
-				break;
-			case HJG_DATE_DAY_OF_DAY:
-				result[i] = 1;
-				break;
-		}
+			COMPUTE(HJG_DATE_YEAR);
+			COMPUTE(HJG_DATE_QUARTER);
+			COMPUTE(HJG_DATE_MONTH);
+			COMPUTE(HJG_DATE_DAY);
+			COMPUTE(HJG_DATE_DOY);
+			COMPUTE(HJG_DATE_DOW);
+			COMPUTE(HJG_DATE_ISODOW);
+			COMPUTE(HJG_DATE_WEEK);
+			COMPUTE(HJG_DATE_ISOYEAR);
+			COMPUTE(HJG_DATE_DAY_OF_QUARTER);
+			COMPUTE(HJG_DATE_DAY_OF_DAY);
 	}
 }
+#undef COMPUTE
 
 /* Compute a term DATE_FIELD; returns 0, or HJG_LEFT_TO_CORE if a date is infinite, or has no timestamp. */
 static int
