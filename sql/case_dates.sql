@@ -27,7 +27,7 @@ insert into cas
 vacuum analyze cas;
 set hjoin_gpu.force = on;
 explain (costs off, verbose) select sum(case when v like 'PROMO%' then n * (1 - d) else 0 end), count(*) filter (where da > db), extract(year from da) from cas group by extract(year from da);
-explain (costs off, verbose) select sum(case when f8 > 5 and t ~ '1' then i4 end), extract(week from da) from cas group by extract(week from da);
+explain (costs off, verbose) select sum(case when f8 > 5 and t ~ '1' then i4 end), extract(decade from da) from cas group by extract(decade from da);
 reset hjoin_gpu.force;
 
 -- Conditions.
@@ -38,7 +38,7 @@ select s.* from cas_conditions, cas_same('select %s from cas', array(select form
 select s.* from cas_conditions, cas_same('select k, %s from cas group by k', array(select format('sum(case when %1$s then i4 end), min(case when %1$s then n * (1 - d) else 0 end), max(da) filter (where %1$s), count(t) filter (where %1$s), count(n) filter (where %1$s)', x) from unnest(conditions) x), false) s;
 -- Left to core: other conditions, and equality of strings that may have other bytes.
 select * from cas_same('select %s from cas', array['sum(case when loose = ''a'' then 1 else 0 end)', 'count(*) filter (where loose in (''a'', ''B''))', 'sum(case when t like ''text _'' then 1 end)', 'sum(case when i4 % 2 = 0 then 1 end)', 'sum(case when t > ''text 3'' then i8 end)', 'sum(case when n > 5 then n / 2 end)',
-	'sum(case when b then f8::int end)', 'sum(case i4 + 1 when 5 then 1 end)', 'sum(case when (i4 > 0) = b then 1 end)', 'sum(nullif(i4, 0))', 'sum(extract(week from da))', 'sum(extract(year from ts))', 'sum(greatest(i4, i2))', 'count(*) filter (where f8 < i4 and b)', 'count(*) filter (where null)', 'count(*) filter (where true), sum(case when b then null::int end)'], true);
+	'sum(case when b then f8::int end)', 'sum(case i4 + 1 when 5 then 1 end)', 'sum(case when (i4 > 0) = b then 1 end)', 'sum(nullif(i4, 0))', 'sum(extract(decade from da))', 'sum(extract(hour from ts))', 'sum(greatest(i4, i2))', 'count(*) filter (where f8 < i4 and b)', 'count(*) filter (where null)', 'count(*) filter (where true), sum(case when b then null::int end)'], true);
 
 -- Branches: several, nested, simple, COALESCE; types; scales that differ between branches.
 create view cas_lists as select array['sum(case when i4 > 100 then 1 when i4 > 0 then 2 when b then 3 else 4 end)', 'sum(case when i4 > 100 then i2 when b then null else i4 end)', 'sum(case i2 when 1 then i4 when -1 then 7 when null then 8 end)', 'sum(case c when ''1-URGENT'' then n when ''2-HIGH'' then 2 else 1.5 end)',
@@ -63,14 +63,14 @@ select k, sum(case when i4 > 90000 then n * d else 0 end) as none, sum(case when
 
 -- Keys.
 create view cas_keys as select array['extract(year from da)', 'extract(month from da)', 'extract(quarter from db)', 'extract(day from da)', 'date_part(''year'', da)', 'date_part(''day'', db)', 'extract(year from da)::int', 'extract(year from coalesce(da, db))', 'extract(year from da), extract(month from da), k',
-	'case when i4 > 0 then 1 when b then 2 end', 'coalesce(k, -1)', 'coalesce(b, false), extract(year from db)', '-i4', 'i8 + 1', 'case when b then da else db end', 'case when b then ts end', 'case when b then f8 end'] as keys;
+	'case when i4 > 0 then 1 when b then 2 end', 'coalesce(k, -1)', 'coalesce(b, false), extract(year from db)', '-i4', 'i8 + 1', 'case when b then da else db end', 'case when b then ts end', 'case when b then f8 end', 'date_trunc(''month'', ts)', 'date_trunc(''week'', da::timestamp)', 'date_trunc(''quarter'', case when b then ts end), extract(dow from ts)', 'extract(year from ts)::int', 'date_part(''week'', ts)'] as keys;
 select s.* from cas_keys, cas_same('select %1$s, count(*), sum(i4), sum(case when b then n else 0 end) from cas group by %1$s', keys, false) s;
 select s.* from cas_keys, cas_same('select distinct %s from cas', keys, false) s;
 select s.* from cas_keys, cas_same('select count(distinct (%s)), sum(i4) from cas', array(select x from unnest(keys) x where x !~ ', '), false) s;
 set work_mem = '64kB';
 select s.* from cas_same('select %1$s, -id, count(*) from cas group by %1$s, -id', array['extract(day from da)', 'case when b then db end'], false) s;
 reset work_mem;
-select * from cas_same('select %1$s, count(*) from cas group by %1$s', array['extract(week from da)', 'case when b then t end', 'coalesce(n, 0)', 'n * 2', 'extract(year from da) + 1', 'date_part(''year'', ts)'], true);
+select * from cas_same('select %1$s, count(*) from cas group by %1$s', array['extract(decade from da)', 'case when b then t end', 'coalesce(n, 0)', 'n * 2', 'extract(year from da) + 1', 'date_part(''hour'', ts)', 'date_trunc(''hour'', ts)', 'date_trunc(''month'', da)', 'date_trunc(''MONTH'', ts)', 'extract(year from ts::timestamptz)'], true);
 -- Every day of the years around the ends of centuries and of eras; days that have no timestamp, and the infinite ones.
 create table cas_days (k int, d date);
 insert into cas_days select 1, d::date from generate_series('1895-12-28'::timestamp, '1904-03-02', '1 day') d;
@@ -81,9 +81,18 @@ insert into cas_days select 5, date '294276-12-31' - i from generate_series(0, 1
 insert into cas_days select 6, date '294277-01-01' + i * 1003 from generate_series(0, 1500) i;
 insert into cas_days select 7, (array['-infinity', 'infinity', '2020-02-29', null])[1 + i % 4]::date from generate_series(0, 3000) i;
 analyze cas_days;
-select * from cas_same('select k, %s, count(*) from cas_days group by 1, 2', array['extract(year from d)', 'extract(month from d)', 'extract(day from d)', 'extract(quarter from d)', 'extract(year from case when d = ''infinity'' then date ''2020-01-01'' else d end)'], false);
-select * from cas_same('select k, %s, count(*) from cas_days where k <> 6 group by 1, 2', array['date_part(''year'', d)', 'date_part(''month'', d)'], false);
-select * from cas_same('select k, %s from cas_days where k <> 7 group by k', array['sum(extract(year from d)), min(extract(month from d)), max(extract(day from d))', 'sum(extract(year from d)::int)'], false);
+select * from cas_same('select k, %s, count(*) from cas_days group by 1, 2', array['extract(year from d)', 'extract(month from d)', 'extract(day from d)', 'extract(quarter from d)', 'extract(doy from d)', 'extract(dow from d)', 'extract(isodow from d)', 'extract(week from d)', 'extract(isoyear from d)', 'extract(year from case when d = ''infinity'' then date ''2020-01-01'' else d end)'], false);
+-- Timestamps on these days.
+create table cas_times as select k, case when d in ('infinity', '-infinity') then d::text else (d + (array[interval '0', '1 microsecond', '12 hours', '23:59:59.999999'])[1 + (d - date '2000-01-01') % 4 + case when d < '2000-01-01' then 3 else 0 end])::text end::timestamp as ts from cas_days where k <> 6;
+analyze cas_times;
+select * from cas_same('select k, %s, count(*) from cas_times group by 1, 2', array['extract(year from ts)', 'date_part(''month'', ts)', 'extract(doy from ts)', 'extract(dow from ts)', 'date_part(''isodow'', ts)', 'extract(week from ts)', 'extract(isoyear from ts)', 'date_trunc(''day'', ts)', 'date_trunc(''week'', ts)'], false);
+select * from cas_same('select k, %s, count(*) from cas_times where ts >= ''4713-01-01 BC'' or ts = ''-infinity'' group by 1, 2', array['date_trunc(''month'', ts)', 'date_trunc(''quarter'', ts)', 'date_trunc(''year'', ts)'], false);
+select * from cas_same('select k, %s from cas_times where ts >= ''4713-01-01 BC'' group by 1', array['min(date_trunc(''month'', ts)), max(date_trunc(''quarter'', ts)), count(date_trunc(''week'', ts))'], false);
+select * from cas_same('select k, %s, count(*) from cas_days where k <> 6 group by 1, 2', array['date_trunc(''day'', d::timestamp)', 'date_trunc(''week'', d::timestamp)', 'extract(week from d::timestamp)'], false);
+select unit, o.of_core = o.of_ours as equal, o.of_ours from unnest(array['year', 'quarter', 'month', 'week', 'day']) unit, hjg_outcome(format('select count(*)::text || min(u) from (select date_trunc(%L, ts) as u from cas_times group by 1) s', unit)) o;
+select k, o.of_core = o.of_ours as equal, o.of_ours from unnest(array[5, 6]) k, hjg_outcome(format('select count(*)::text from (select date_trunc(''month'', d::timestamp) as u from cas_days where k = %s group by 1) s', k)) o;
+select * from cas_same('select k, %s, count(*) from cas_days where k <> 6 group by 1, 2', array['date_part(''year'', d)', 'date_part(''month'', d)', 'date_part(''doy'', d)', 'date_part(''dow'', d)', 'date_part(''week'', d)', 'date_part(''isoyear'', d)'], false);
+select * from cas_same('select k, %s from cas_days where k <> 7 group by k', array['sum(extract(year from d)), min(extract(month from d)), max(extract(day from d))', 'sum(extract(year from d)::int)', 'sum(extract(dow from d)), max(extract(isoyear from d)), sum(extract(week from d)::int), min(extract(doy from d))'], false);
 select * from cas_same('select k, %s from cas_days group by k', array['sum(extract(year from d)), min(extract(year from d)), max(extract(day from d))'], false);
 select o.* from hjg_outcome('select string_agg(y::text, '','') from (select date_part(''year'', d) as y from cas_days where k > 5 group by 1) s') o;
 select o.* from hjg_outcome('select string_agg(y::text, '','' order by y) from (select extract(year from d)::int as y from cas_days where k = 7 group by 1) s') o;
@@ -127,7 +136,7 @@ reset parallel_tuple_cost;
 reset min_parallel_table_scan_size;
 
 drop view cas_conditions, cas_lists, cas_keys;
-drop table cas, cas_days, cas_edge;
+drop table cas, cas_days, cas_times, cas_edge;
 drop domain cas_money;
 drop collation cas_loose;
 drop function cas_same, cas_fails;

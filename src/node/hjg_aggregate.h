@@ -25,10 +25,11 @@
 
 typedef struct HjgGroups HjgGroups;
 
-/* A key: a column of the vectors, and its equality operator. */
+/* A key: a column of the vectors, or a part of it, and its equality operator. */
 typedef struct HjgGroupKey
 {
 	int			column;
+	HjgSlice   *slice;			/* the part, of strings that are equal if their bytes are; NULL: all of it */
 	Oid			operator;
 	Oid			collation;
 } HjgGroupKey;

@@ -10,12 +10,16 @@
 #include "postgres.h"
 
 #include "catalog/pg_type_d.h"
+#include "datatype/timestamp.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/lsyscache.h"
 
 #include "node/hjg_execution.h"
+
+StaticAssertDecl(HJG_DAY_USECS == USECS_PER_DAY && HJG_TIMESTAMP_FIRST == MIN_TIMESTAMP &&
+				 HJG_DATE_END == TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE, "dates and timestamps are core's");
 
 /* The owner of a term that core evaluates: a constant, or a parameter; it is the same in all rows. */
 typedef struct Constant
@@ -182,20 +186,35 @@ add_function(HjgArgument *argument, Oid funcid, List *args)
 	});
 }
 
+/* Add a term of a date, which may be that of a timestamp. */
+static int
+add_date_term(HjgArgument *argument, HjgVectorTerm term, Expr *date)
+{
+	term.left = add_expr(argument, date);
+	if (exprType((Node *) date) == TIMESTAMPOID)
+		term.left = add_term(argument, (HjgVectorTerm) {.kind = HJG_TERM_DATE_OF, .left = term.left});
+	return add_term(argument, term);
+}
+
 /* Add an expression's arguments, then the expression; returns its term. */
 static int
 add_expr(HjgArgument *argument, Expr *expr)
 {
-	HjgVectorTerm field = {.kind = HJG_TERM_DATE_FIELD};
+	HjgVectorTerm term = {.kind = HJG_TERM_DATE_FIELD};
+	HjgSlice	slice;
+	Expr	   *string;
 	Expr	   *date;
 
 	check_stack_depth();
 	expr = hjg_scan_strip_relabel((Node *) expr);
-	if (hjg_date_field(expr, &field.field, &date))
-	{
-		field.left = add_expr(argument, date);
-		return add_term(argument, field);
-	}
+	/* strings are only tested for NULL */
+	string = hjg_scan_find_slice(expr, &slice);
+	expr = string != NULL ? string : expr;
+	if (hjg_date_field(expr, &term.field, &date))
+		return add_date_term(argument, term, date);
+	term.kind = HJG_TERM_DATE_TRUNC;
+	if (hjg_date_trunc(expr, &term.field, &date))
+		return add_date_term(argument, term, date);
 	switch (nodeTag(expr))
 	{
 		case T_Var:

@@ -123,13 +123,21 @@ init_groups(HjgAggregateState *state, const CustomScan *cscan)
 	{
 		Expr	   *expr = hjg_scan_strip_relabel(lfirst(lc));
 		HjgGroupKey *key = &keys[foreach_current_index(lc)];
+		HjgSlice	slice;
+		Expr	   *string;
 
-		key->operator = list_nth_oid(operators, foreach_current_index(lc));
-		key->collation = exprCollation(lfirst(lc));
+		*key = (HjgGroupKey) {.operator = list_nth_oid(operators, foreach_current_index(lc)), .collation = exprCollation(lfirst(lc))};
+		string = hjg_scan_find_slice(expr, &slice);
 		if (IsA(expr, Var))
 			key->column = ((Var *) expr)->varattno - 1;
 		else if (list_nth_int(by_core, foreach_current_index(lc)))
 			key->column = hjg_computed_add_by_core(state, lfirst(lc));
+		else if (string != NULL)
+		{
+			key->column = castNode(Var, string)->varattno - 1;
+			key->slice = palloc(sizeof(HjgSlice));
+			*key->slice = slice;
+		}
 		else
 			hjg_computed_add_key(state, lfirst(lc), key);
 	}

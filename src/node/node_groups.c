@@ -6,7 +6,7 @@
  * of strings. Other types use core's functions. NULLs are equal to each other. Rows are then looked up one by one in an open
  * hash table of group numbers; a group has its hash, and its keys in the same form.
  *
- * Keys that are words (HjgVector) need no look-up where the same words came before (node_group_memo.c).
+ * Keys that are words (HjgVector), or parts of these, need no look-up where the same words came before (node_group_memo.c).
  *
  * The hash includes this process's seed (rows_hash.c), so that nobody can choose colliding keys. Core's hash functions have
  * no seed; core's own tables trust them, too.
@@ -56,6 +56,7 @@ typedef struct Key
 	HjgColumn	type;
 	HjgOrdinal	ordinal;
 	bool		padded;			/* spaces at the end of strings do not count */
+	const HjgSlice *slice;		/* the part of strings that counts; NULL: all of it */
 	Oid			collation;
 	HjgKeyCodec *codec;			/* for KEY_DATUM, */
 	FmgrInfo	equal;			/* and its equality */
@@ -119,7 +120,7 @@ init_key(Key *key, const HjgGroupKey *from, const HjgColumn *columns)
 	const HjgSimpleOperator *simple = hjg_vector_simple_operator(function);
 	const HjgBytesOperator *strings = hjg_vector_bytes_operator(function);
 
-	*key = (Key) {.column = from->column,.type = columns[from->column],.collation = from->collation};
+	*key = (Key) {.column = from->column, .slice = from->slice, .type = columns[from->column], .collation = from->collation};
 	if (simple != NULL && simple->ordinal != HJG_ORDINAL_NONE)
 	{
 		key->form = KEY_ORDINAL;
@@ -233,6 +234,8 @@ rows_at_once(const HjgGroups *groups, const HjgVector *vectors, int nrows)
 	for (int k = 0; k < groups->nkeys; k++)
 	{
 		const HjgVector *vector = &vectors[groups->keys[k].column];
+		const HjgSlice *slice = groups->keys[k].slice;
+		const int32 reach = slice != NULL ? hjg_vector_slice_reach(slice) : -1;
 		Size		bytes = 0;
 
 		if (vector->column.attlen != -1)
@@ -243,7 +246,7 @@ rows_at_once(const HjgGroups *groups, const HjgVector *vectors, int nrows)
 
 			if (hjg_vector_isnull(vector, i) || !VARATT_IS_EXTENDED(value) || VARATT_IS_SHORT(value))
 				continue;
-			bytes += toast_raw_datum_size(PointerGetDatum(value));
+			bytes += reach >= 0 ? reach : toast_raw_datum_size(PointerGetDatum(value));
 			if (bytes > MOST_TOASTED_BYTES)
 				nrows = i + 1;
 		}
@@ -275,9 +278,13 @@ load_key_bytes(Key *key, const HjgVector *vector, int nrows)
 				bytes = (HjgBytes) {value, key->type.attlen};
 			else
 			{
-				const struct varlena *plain = pg_detoast_datum_packed((struct varlena *) value);
+				const struct varlena *plain = VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value) ?
+					hjg_scan_slice_fetch((struct varlena *) value, key->slice) : (struct varlena *) value;
 
-				bytes = hjg_vector_bytes_trim((HjgBytes) {VARDATA_ANY(plain), VARSIZE_ANY_EXHDR(plain)}, key->padded);
+				bytes = (HjgBytes) {VARDATA_ANY(plain), VARSIZE_ANY_EXHDR(plain)};
+				if (key->slice != NULL)
+					bytes = hjg_vector_slice(bytes, key->slice);
+				bytes = hjg_vector_bytes_trim(bytes, key->padded);
 			}
 		}
 		key->rows.bytes[i] = bytes;

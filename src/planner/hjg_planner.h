@@ -160,10 +160,12 @@ extern Oid	hjg_aggregate_of_results(Oid function);
 /* Find the arithmetic of a function; NULL: unknown. */
 extern const HjgArithmetic *hjg_arithmetic(Oid function);
 /*
- * Is the expression a field of a date: extract(), also cast to an integer, or date_part()? Sets the field and the date. The type
- * may be numeric, float8 or an integer type; of a finite date all are the same whole number.
+ * Is the expression a field of a date: extract(), also cast to an integer, or date_part()? Sets the field and the date, or the
+ * timestamp of which that is. The type may be numeric, float8 or an integer type; of a finite date all are the same whole number.
  */
 extern bool hjg_date_field(Expr *expr, HjgDateField *field, Expr **date);
+/* Is the expression date_trunc() to a day or more? Sets the field that is 1 on the first day of the unit, and the date or timestamp. */
+extern bool hjg_date_trunc(Expr *expr, HjgDateField *field, Expr **date);
 
 extern const CustomScanMethods hjg_scan_methods;	/* defined by the node */
 

@@ -30,8 +30,9 @@
 /* Each step of evaluation takes 2 KB of memory in each process, and nested steps take a level of the stack each. */
 #define MOST_STEPS 500
 
-/* Steps of a field of a date; of a branch of CASE, without its condition and its result. */
+/* Steps of a field of a date, or of date_trunc(); of a part of a string; of a branch of CASE, without its condition and its result. */
 #define FIELD_STEPS 8
+#define SLICE_STEPS 4
 #define BRANCH_STEPS 4
 
 static bool
@@ -88,9 +89,19 @@ are_computable(const List *exprs, HjgAggregateWork *work)
 	return true;
 }
 
+/* Get the column of strings that the expression is a part of; NULL if it is something else. */
+static Node *
+sliced_string(Node *expr)
+{
+	HjgSlice	slice;
+	Node	   *string = (Node *) hjg_scan_find_slice((Expr *) expr, &slice);
+
+	return string != NULL && IsA(string, Var) ? string : NULL;
+}
+
 /*
  * Can the node compute the expression for many rows at a time: columns, constants, parameters, arithmetic on them, fields of
- * dates, and CASE and COALESCE of such expressions? Adds to *work.
+ * dates, parts of strings, and CASE and COALESCE of such expressions? Adds to *work.
  */
 static bool
 is_computable(Node *expr, HjgAggregateWork *work)
@@ -100,7 +111,12 @@ is_computable(Node *expr, HjgAggregateWork *work)
 
 	if (++work->nsteps > MOST_STEPS)
 		return false;
-	if (exprType(expr) != FLOAT8OID && hjg_date_field((Expr *) expr, &field, &date))
+	if (sliced_string(expr) != NULL)
+	{
+		work->nsteps += SLICE_STEPS;
+		return is_computable(sliced_string(expr), work);
+	}
+	if ((exprType(expr) != FLOAT8OID && hjg_date_field((Expr *) expr, &field, &date)) || hjg_date_trunc((Expr *) expr, &field, &date))
 	{
 		work->nsteps += FIELD_STEPS;
 		return is_computable((Node *) date, work);
@@ -131,13 +147,15 @@ is_computable(Node *expr, HjgAggregateWork *work)
 	}
 }
 
-/* Can the node compute the key so: an expression whose values are passed by value, or a field of a date? */
+/* Can the node compute the key so: an expression whose values are passed by value, a field of a date, or a part of a string? */
 static bool
 is_computable_key(Node *expr, HjgAggregateWork *work)
 {
 	HjgDateField field;
 	Expr	   *date;
 
+	if (sliced_string(expr) != NULL)
+		return is_computable(expr, work);
 	if (hjg_date_field((Expr *) expr, &field, &date))
 	{
 		work->nsteps += FIELD_STEPS;

@@ -136,46 +136,80 @@ static const KnownField known_fields[] = {
 	{"quarter", HJG_DATE_QUARTER},
 	{"month", HJG_DATE_MONTH},
 	{"day", HJG_DATE_DAY},
+	{"doy", HJG_DATE_DOY},
+	{"dow", HJG_DATE_DOW},
+	{"isodow", HJG_DATE_ISODOW},
+	{"week", HJG_DATE_WEEK},
+	{"isoyear", HJG_DATE_ISOYEAR},
+};
+
+/* Units of date_trunc(), with the number of a date in its unit. */
+static const KnownField known_units[] = {
+	{"year", HJG_DATE_DOY},
+	{"quarter", HJG_DATE_DAY_OF_QUARTER},
+	{"month", HJG_DATE_DAY},
+	{"week", HJG_DATE_ISODOW},
+	{"day", HJG_DATE_DAY_OF_DAY},
 };
 
 static bool
-find_field(const Const *name, HjgDateField *field)
+find_field(const KnownField *known, int nknown, const Const *name, HjgDateField *field)
 {
 	if (!IsA(name, Const) || name->constisnull)
 		return false;
-	for (int i = 0; i < lengthof(known_fields); i++)
-		if (strcmp(TextDatumGetCString(name->constvalue), known_fields[i].name) == 0)
+	for (int i = 0; i < nknown; i++)
+		if (strcmp(TextDatumGetCString(name->constvalue), known[i].name) == 0)
 		{
-			*field = known_fields[i].field;
+			*field = known[i].field;
 			return true;
 		}
 	return false;
 }
 
-/* Get the first argument if the expression is a call of this function, else NULL. */
+/* Get argument n if the expression is a call of this function, else NULL. */
 static Expr *
-argument_of(Expr *expr, Oid function)
+argument_of(Expr *expr, Oid function, int n)
 {
 	const FuncExpr *call = (const FuncExpr *) expr;
 
-	return IsA(call, FuncExpr) && call->funcid == function ? linitial(call->args) : NULL;
+	return IsA(call, FuncExpr) && call->funcid == function ? list_nth(call->args, n) : NULL;
+}
+
+/* Get the date that a timestamp is made of, or the timestamp. */
+static Expr *
+below_timestamp(Expr *timestamp)
+{
+	Expr	   *date = argument_of(timestamp, F_TIMESTAMP_DATE, 0);
+
+	return date != NULL ? date : timestamp;
 }
 
 bool
 hjg_date_field(Expr *expr, HjgDateField *field, Expr **date)
 {
-	Expr	   *cast = argument_of(expr, F_INT4_NUMERIC);
-	const FuncExpr *call;
+	Expr	   *cast = argument_of(expr, F_INT4_NUMERIC, 0);
+	Expr	   *timestamp;
+	Expr	   *call;
 
 	if (cast == NULL)
-		cast = argument_of(expr, F_INT8_NUMERIC);
-	call = (const FuncExpr *) (cast != NULL ? cast : expr);
-	if (argument_of((Expr *) call, F_EXTRACT_TEXT_DATE) != NULL)
-		*date = lsecond(call->args);
-	/* date_part() of a date is that of its timestamp */
-	else if (cast == NULL && argument_of(expr, F_DATE_PART_TEXT_TIMESTAMP) != NULL)
-		*date = argument_of(lsecond(call->args), F_TIMESTAMP_DATE);
-	else
+		cast = argument_of(expr, F_INT8_NUMERIC, 0);
+	call = cast != NULL ? cast : expr;
+	*date = argument_of(call, F_EXTRACT_TEXT_DATE, 1);
+	timestamp = argument_of(call, F_EXTRACT_TEXT_TIMESTAMP, 1);
+	if (timestamp == NULL && cast == NULL)
+		timestamp = argument_of(call, F_DATE_PART_TEXT_TIMESTAMP, 1);
+	if (timestamp != NULL)
+		*date = below_timestamp(timestamp);
+	return *date != NULL && find_field(known_fields, lengthof(known_fields), linitial(((const FuncExpr *) call)->args), field);
+}
+
+bool
+hjg_date_trunc(Expr *expr, HjgDateField *field, Expr **date)
+{
+	Expr	   *timestamp = argument_of(expr, F_DATE_TRUNC_TEXT_TIMESTAMP, 1);
+
+	if (timestamp == NULL)
 		return false;
-	return *date != NULL && find_field(linitial(call->args), field);
+	*date = below_timestamp(timestamp);
+	return find_field(known_units, lengthof(known_units), linitial(((const FuncExpr *) expr)->args), field);
 }

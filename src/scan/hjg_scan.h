@@ -257,7 +257,14 @@ extern void hjg_scan_conditions_bind(HjgConditions *conditions);
 extern void hjg_scan_conditions_unbind(HjgConditions *conditions);
 /* Get the condition of a branch of CASE; with the tested value, if there is one, in its place. */
 extern Expr *hjg_scan_when_condition(const CaseExpr *expr, const CaseWhen *when);
+
+/* ---------- expressions (scan_expr.c) ---------- */
+
 /* Find the expression below casts that do not change the value. */
 extern Expr *hjg_scan_strip_relabel(Node *node);
+/* Find the string that an expression is a part of, by core's functions and constants that cannot fail; NULL if it is something else. */
+extern Expr *hjg_scan_find_slice(const Expr *expr, HjgSlice *slice);
+/* Fetch a toasted string, or as much of it as the part takes, into the current context; slice NULL: all. */
+extern struct varlena *hjg_scan_slice_fetch(struct varlena *value, const HjgSlice *slice);
 
 #endif							/* HJG_SCAN_H */

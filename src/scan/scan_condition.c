@@ -6,6 +6,7 @@
  * equality of text and other strings of bytes with a constant or a parameter; LIKE with a constant of literals and %; lists
  * of constants (IN, NOT IN); boolean columns; IS [NOT] NULL; AND and OR of these. They have no side effect, raise no error
  * and leak nothing.
+ * Strings may be parts of columns (scan_expr.c).
  *
  * The operators are those of vector_operator_pg.c.
  *
@@ -37,14 +38,6 @@ typedef struct Operand
 } Operand;
 
 /* ---------- from expressions to filters ---------- */
-
-Expr *
-hjg_scan_strip_relabel(Node *node)
-{
-	while (IsA(node, RelabelType))
-		node = (Node *) ((RelabelType *) node)->arg;
-	return (Expr *) node;
-}
 
 /* Get the operator for exchanged sides. */
 static HjgComparison
@@ -96,6 +89,21 @@ find_column(HjgConditions *conditions, Expr *expr, int width)
 			return c;
 	conditions->attnos[conditions->ncolumns] = var->varattno;
 	return conditions->ncolumns++;
+}
+
+/* Find the vector of a column, likewise, or of one that the expression is a part of; else *slice becomes NULL. */
+static int
+find_sliced_column(HjgConditions *conditions, Expr *expr, int width, HjgSlice **slice)
+{
+	HjgSlice	found;
+	Expr	   *string = hjg_scan_find_slice(expr, &found);
+
+	*slice = NULL;
+	if (string == NULL)
+		return find_column(conditions, expr, width);
+	*slice = palloc(sizeof(HjgSlice));
+	**slice = found;
+	return width == 0 || width == HJG_VARIABLE_WIDTH ? find_column(conditions, string, HJG_VARIABLE_WIDTH) : -1;
 }
 
 static bool
@@ -160,7 +168,7 @@ find_comparison(Oid opno, Oid collation, Comparison *found)
 }
 
 static HjgFilter *
-make_comparison(HjgConditions *conditions, int column, const Comparison *op, HjgComparison comparison, int width,
+make_comparison(HjgConditions *conditions, int column, HjgSlice *slice, const Comparison *op, HjgComparison comparison, int width,
 				Expr *expr, bool is_array)
 {
 	Operand    *operand = palloc0(sizeof(Operand));
@@ -171,6 +179,7 @@ make_comparison(HjgConditions *conditions, int column, const Comparison *op, Hjg
 	operand->leaf.column = column;
 	operand->leaf.ordinal = op->ordinal;
 	operand->leaf.padded = op->padded;
+	operand->leaf.slice = slice;
 	operand->conditions = conditions;
 	operand->comparison = comparison;
 	operand->width = width;
@@ -190,6 +199,7 @@ make_like(HjgConditions *conditions, OpExpr *expr)
 {
 	const Const *pattern = lsecond(expr->args);
 	HjgFilter  *leaf;
+	HjgSlice   *slice;
 	HjgBytes   *bytes;
 	int			nbytes = 0;
 	bool		negated;
@@ -202,9 +212,10 @@ make_like(HjgConditions *conditions, OpExpr *expr)
 		return NULL;
 	at = TextDatumGetCString(pattern->constvalue);
 	if (strpbrk(at, "_\\") != NULL || strchr(at, '%') == NULL ||
-		(column = find_column(conditions, hjg_scan_strip_relabel(linitial(expr->args)), HJG_VARIABLE_WIDTH)) < 0)
+		(column = find_sliced_column(conditions, hjg_scan_strip_relabel(linitial(expr->args)), HJG_VARIABLE_WIDTH, &slice)) < 0)
 		return NULL;
 	leaf = make_leaf(HJG_FILTER_LIKE, column);
+	leaf->slice = slice;
 	bytes = palloc((strlen(at) + 2) * sizeof(HjgBytes));
 	for (; at != NULL; at = end != NULL ? end + 1 : NULL)
 	{
@@ -235,7 +246,7 @@ make_date_comparison(HjgConditions *conditions, OpExpr *expr)
 	timestamp = hjg_scan_strip_relabel(date_is_left ? lsecond(expr->args) : linitial(expr->args));
 	if (!is_operand(timestamp) || (column = find_column(conditions, date, sizeof(DateADT))) < 0)
 		return NULL;
-	return make_comparison(conditions, column, &op, op.comparison, HJG_TIMESTAMP_WIDTH, timestamp, false);
+	return make_comparison(conditions, column, NULL, &op, op.comparison, HJG_TIMESTAMP_WIDTH, timestamp, false);
 }
 
 static HjgFilter *
@@ -243,6 +254,7 @@ make_operator(HjgConditions *conditions, OpExpr *expr)
 {
 	Comparison	op;
 	HjgFilter  *leaf;
+	HjgSlice   *slice;
 	Expr	   *left;
 	Expr	   *right;
 	int			column;
@@ -255,10 +267,10 @@ make_operator(HjgConditions *conditions, OpExpr *expr)
 	/* a superuser may have declared other types to be numerics without a function */
 	if (op.left_width == HJG_NUMERIC_WIDTH && (!is_numeric(exprType((Node *) left)) || !is_numeric(exprType((Node *) right))))
 		return NULL;
-	if (is_operand(right) && (column = find_column(conditions, left, op.left_width)) >= 0)
-		return make_comparison(conditions, column, &op, op.comparison, op.right_width, right, false);
-	if (is_operand(left) && (column = find_column(conditions, right, op.right_width)) >= 0)
-		return make_comparison(conditions, column, &op, commuted_comparison(op.comparison), op.left_width, left, false);
+	if (is_operand(right) && (column = find_sliced_column(conditions, left, op.left_width, &slice)) >= 0)
+		return make_comparison(conditions, column, slice, &op, op.comparison, op.right_width, right, false);
+	if (is_operand(left) && (column = find_sliced_column(conditions, right, op.right_width, &slice)) >= 0)
+		return make_comparison(conditions, column, slice, &op, commuted_comparison(op.comparison), op.left_width, left, false);
 	if (op.left_width == HJG_VARIABLE_WIDTH || (column = find_column(conditions, left, op.left_width)) < 0 ||
 		(other = find_column(conditions, right, op.right_width)) < 0)
 		return NULL;
@@ -275,6 +287,7 @@ static HjgFilter *
 make_list(HjgConditions *conditions, ScalarArrayOpExpr *expr)
 {
 	Comparison	op;
+	HjgSlice   *slice;
 	Expr	   *array;
 	int			column;
 
@@ -285,9 +298,10 @@ make_list(HjgConditions *conditions, ScalarArrayOpExpr *expr)
 	if (op.left_width == HJG_NUMERIC_WIDTH && (!is_numeric(exprType((Node *) hjg_scan_strip_relabel(linitial(expr->args)))) ||
 											   !is_numeric(get_base_element_type(exprType((Node *) array)))))
 		return NULL;
-	if (!is_operand(array) || (column = find_column(conditions, hjg_scan_strip_relabel(linitial(expr->args)), op.left_width)) < 0)
+	if (!is_operand(array) ||
+		(column = find_sliced_column(conditions, hjg_scan_strip_relabel(linitial(expr->args)), op.left_width, &slice)) < 0)
 		return NULL;
-	return make_comparison(conditions, column, &op, op.comparison, op.right_width, array, true);
+	return make_comparison(conditions, column, slice, &op, op.comparison, op.right_width, array, true);
 }
 
 /* Make a leaf of a boolean column, or of NOT of one. */
@@ -334,6 +348,7 @@ HjgFilter *
 hjg_scan_condition_make(HjgConditions *conditions, Expr *expr)
 {
 	HjgFilter  *leaf;
+	HjgSlice   *slice;
 	int			column;
 
 	switch (nodeTag(expr))
@@ -354,7 +369,8 @@ hjg_scan_condition_make(HjgConditions *conditions, Expr *expr)
 		case T_NullTest:
 			if (((NullTest *) expr)->argisrow)
 				return NULL;
-			column = find_column(conditions, hjg_scan_strip_relabel((Node *) ((NullTest *) expr)->arg), 0);
+			/* a part of a string is NULL if the string is */
+			column = find_sliced_column(conditions, hjg_scan_strip_relabel((Node *) ((NullTest *) expr)->arg), 0, &slice);
 			if (column < 0)
 				return NULL;
 			leaf = make_leaf(HJG_FILTER_IS_NULL, column);

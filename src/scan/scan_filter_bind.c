@@ -31,7 +31,7 @@ test_unpacked(const HjgFilter *leaf, struct varlena *value, bool *pass)
 	HjgBytes	bytes;
 
 	CHECK_FOR_INTERRUPTS();
-	unpacked = pg_detoast_datum_packed(value);
+	unpacked = hjg_scan_slice_fetch(value, leaf->slice);
 	bytes = bytes_of(unpacked);
 	hjg_vector_filter_test_bytes(leaf, &bytes, 1, pass);
 	pfree(unpacked);

@@ -154,6 +154,22 @@ hjg_vector_bytes_trim(HjgBytes bytes, bool padded)
 	return bytes;
 }
 
+/* ---------- parts of strings (vector_slice.c) ---------- */
+
+/* A part of a string, in characters. */
+typedef struct HjgSlice
+{
+	int32_t		first;			/* characters before it */
+	int32_t		nchars;			/* at most; INT32_MAX: to the end of the string */
+	bool		utf8;			/* else a character is a byte */
+	bool		padded;			/* of the string without spaces at its end */
+} HjgSlice;
+
+/* Cut the part out of a string. */
+extern HjgBytes hjg_vector_slice(HjgBytes bytes, const HjgSlice *slice);
+/* Get the bytes at the begin of any string that are enough to cut the part out; -1: it takes all. */
+extern int32_t hjg_vector_slice_reach(const HjgSlice *slice);
+
 /* ---------- numeric (vector_numeric.c) ---------- */
 
 /*
@@ -312,6 +328,7 @@ typedef struct HjgFilter
 	HjgBytes   *bytes;			/* BYTES: nset strings, sorted; LIKE: nset strings, at least two */
 	uint64_t	firsts[4];		/* BYTES: the first bytes of these strings, as a bitmap */
 	bool		padded;			/* spaces at the end of values are ignored; strings of the list have none */
+	HjgSlice   *slice;			/* BYTES and LIKE: the part of the value that is tested; NULL: all of it */
 	int			nargs;
 	struct HjgFilter **args;
 } HjgFilter;
@@ -374,8 +391,19 @@ typedef enum HjgDateField
 	HJG_DATE_YEAR,
 	HJG_DATE_QUARTER,
 	HJG_DATE_MONTH,
-	HJG_DATE_DAY
+	HJG_DATE_DAY,
+	HJG_DATE_DOY,				/* day of the year, from 1 */
+	HJG_DATE_DOW,				/* day of the week, from 0 on Sunday, */
+	HJG_DATE_ISODOW,			/* or from 1 on Monday */
+	HJG_DATE_WEEK,				/* of ISO 8601, */
+	HJG_DATE_ISOYEAR,			/* and the year of that */
+	HJG_DATE_DAY_OF_QUARTER,	/* from 1 */
+	HJG_DATE_DAY_OF_DAY			/* 1 */
 } HjgDateField;
+
+/* Microseconds of a day; the first timestamp. Timestamps are microseconds since 2000-01-01. */
+#define HJG_DAY_USECS INT64_C(86400000000)
+#define HJG_TIMESTAMP_FIRST (-INT64_C(211813488000000000))
 
 /* Dates, in days since 2000-01-01, from this one on have no timestamp. */
 #define HJG_DATE_END 106751983
@@ -386,7 +414,9 @@ typedef enum HjgVectorTermKind
 	HJG_TERM_NUMERIC_COLUMN,
 	HJG_TERM_CONSTANT,
 	HJG_TERM_ARITHMETIC,
+	HJG_TERM_DATE_OF,			/* of a timestamp */
 	HJG_TERM_DATE_FIELD,		/* a numeric of scale 0 */
+	HJG_TERM_DATE_TRUNC,		/* the timestamp of the first day of a date's unit, in which the date has the field as its number */
 	HJG_TERM_CASE,
 	HJG_TERM_COALESCE
 } HjgVectorTermKind;
@@ -410,7 +440,7 @@ typedef struct HjgVectorTerm
 	int			width;			/* bytes of the result: 2, 4 or 8, or HJG_NUMERIC_WIDTH; */
 	int			left;			/* its arguments are terms before it; */
 	int			right;			/* equal to left for functions of one argument */
-	HjgDateField field;			/* DATE_FIELD: of the date in left */
+	HjgDateField field;			/* DATE_FIELD, DATE_TRUNC: of the date in left */
 	int			nbranches;		/* CASE, COALESCE; width as above */
 	HjgBranch  *branches;
 	void		(*bind) (struct HjgVectorTerm *term);

@@ -1,6 +1,6 @@
 /*
  * vector_expr.c
- *	  Arithmetic of integers and numerics, fields of dates, and CASE, on columns, for a vector of rows at a time.
+ *	  Arithmetic of integers and numerics, fields and units of dates, and CASE, on columns, for a vector of rows at a time.
  *
  * Each value is computed as a 64-bit integer, whatever its type, so widening does nothing. After each operation it is
  * compared with the bounds of its type, as in core. The loop has no branch for that; the result is tested once after it. If
@@ -257,41 +257,79 @@ apply_numeric(HjgVectorTerm *term, HjgNumbers left, HjgNumbers right, int nrows)
 #define DAYS_BEFORE (PERIODS_BEFORE * PERIOD_DAYS + 730425)
 
 /*
- * Compute a field of dates, in days since 2000-01-01. Years begin in March here, so that a leap day is the last day of one
+ * Compute a field of a date, in days since 2000-01-01. Years begin in March here, so that a leap day is the last day of one
  * (Neri and Schneider, Euclidean affine functions and their application to calendar algorithms, 2022). There is no year 0
- * between 1 BC, which is -1, and 1.
+ * between 1 BC, which is -1, and 1. A week of ISO 8601 is one of the year of its Thursday. Periods begin on a Wednesday.
  */
+static inline __attribute__((always_inline)) int64_t
+field_of(HjgDateField field, int64_t date)
+{
+	const bool	of_week = field == HJG_DATE_WEEK || field == HJG_DATE_ISOYEAR;
+	const uint32_t day = (uint32_t) date + DAYS_BEFORE;
+	const uint32_t weekday = (day + 2) % 7; /* from Monday, 0 */
+	const uint32_t days = of_week ? day + 3 - weekday : day;
+	const uint32_t in_period = days % PERIOD_DAYS;
+	const uint32_t year = (in_period - in_period / 1460 + in_period / 36524 - in_period / (PERIOD_DAYS - 1)) / 365;
+	const uint32_t in_year = in_period - (365 * year + year / 4 - year / 100);
+	const uint32_t month = (5 * in_year + 2) / 153;	/* from March, 0 */
+	const bool	next_year = month >= 10;
+	const int32_t full_year = (int32_t) (year + 400 * (days / PERIOD_DAYS) + next_year) - 400 * PERIODS_BEFORE;
+	const uint32_t full_month = next_year ? month - 9 : month + 3;
+	const bool	leap = year % 4 == 0 && (year % 100 != 0 || year == 0);
+	const uint32_t full_day = next_year ? in_year - 306 : in_year + 59 + leap;	/* from January 1st, 0 */
+
+	switch (field)
+	{
+		case HJG_DATE_YEAR:
+		case HJG_DATE_ISOYEAR:
+			return full_year > 0 ? full_year : full_year - 1;
+		case HJG_DATE_QUARTER:
+			return (full_month + 2) / 3;
+		case HJG_DATE_MONTH:
+			return full_month;
+		case HJG_DATE_DAY:
+			return in_year - (153 * month + 2) / 5 + 1;
+		case HJG_DATE_DOY:
+			return full_day + 1;
+		case HJG_DATE_DOW:
+			return (weekday + 1) % 7;
+		case HJG_DATE_ISODOW:
+			return weekday + 1;
+		case HJG_DATE_WEEK:
+			return full_day / 7 + 1;
+		case HJG_DATE_DAY_OF_QUARTER:
+			return (full_month <= 3 ? full_day : in_year - (full_month <= 6 ? 31 : full_month <= 9 ? 122 : 214)) + 1;
+		default:
+			return 1;
+	}
+}
+
+#define COMPUTE(field) \
+	case field: \
+		for (int i = 0; i < nrows; i++) \
+			result[i] = field_of(field, dates[i]); \
+		break
+
+/* Compute a field of dates, by a loop for each field. */
 static void
 compute_field(HjgDateField field, const int64_t *dates, int nrows, int64_t *result)
 {
-	for (int i = 0; i < nrows; i++)
+	switch (field)
 	{
-		const uint32_t days = (uint32_t) dates[i] + DAYS_BEFORE;
-		const uint32_t in_period = days % PERIOD_DAYS;
-		const uint32_t year = (in_period - in_period / 1460 + in_period / 36524 - in_period / (PERIOD_DAYS - 1)) / 365;
-		const uint32_t in_year = in_period - (365 * year + year / 4 - year / 100);
-		const uint32_t month = (5 * in_year + 2) / 153;	/* from March, 0 */
-		const bool	next_year = month >= 10;
-		const int32_t full_year = (int32_t) (year + 400 * (days / PERIOD_DAYS) + next_year) - 400 * PERIODS_BEFORE;
-		const uint32_t full_month = next_year ? month - 9 : month + 3;
-
-		switch (field)
-		{
-			case HJG_DATE_YEAR:
-				result[i] = full_year > 0 ? full_year : full_year - 1;
-				break;
-			case HJG_DATE_QUARTER:
-				result[i] = (full_month + 2) / 3;
-				break;
-			case HJG_DATE_MONTH:
-				result[i] = full_month;
-				break;
-			case HJG_DATE_DAY:
-				result[i] = in_year - (153 * month + 2) / 5 + 1;
-				break;
-		}
+			COMPUTE(HJG_DATE_YEAR);
+			COMPUTE(HJG_DATE_QUARTER);
+			COMPUTE(HJG_DATE_MONTH);
+			COMPUTE(HJG_DATE_DAY);
+			COMPUTE(HJG_DATE_DOY);
+			COMPUTE(HJG_DATE_DOW);
+			COMPUTE(HJG_DATE_ISODOW);
+			COMPUTE(HJG_DATE_WEEK);
+			COMPUTE(HJG_DATE_ISOYEAR);
+			COMPUTE(HJG_DATE_DAY_OF_QUARTER);
+			COMPUTE(HJG_DATE_DAY_OF_DAY);
 	}
 }
+#undef COMPUTE
 
 /* Compute a term DATE_FIELD; returns 0, or HJG_LEFT_TO_CORE if a date is infinite, or has no timestamp. */
 static int
@@ -312,6 +350,48 @@ apply_date_field(HjgVectorTerm *term, const HjgNumbers *dates, int nrows)
 	}
 	term->numbers.scale = 0;
 	return 0;
+}
+
+/* Compute a term DATE_OF: infinite timestamps are on infinite dates. */
+static void
+apply_date_of(HjgVectorTerm *term, const HjgNumbers *timestamps, int nrows)
+{
+	term->numbers = *timestamps;
+	term->numbers.values = term->space;
+	for (int i = 0; i < nrows; i++)
+	{
+		const int64_t timestamp = timestamps->values[i];
+		const int64_t day = timestamp / HJG_DAY_USECS - (timestamp % HJG_DAY_USECS < 0);
+
+		term->space[i] = timestamp == INT64_MIN ? INT32_MIN : timestamp == INT64_MAX ? INT32_MAX : day;
+	}
+}
+
+/* Compute a term DATE_TRUNC; returns 0, or HJG_LEFT_TO_CORE if a date, or the first day of its unit, has no timestamp. */
+static int
+apply_date_trunc(HjgVectorTerm *term, const HjgNumbers *dates, int nrows)
+{
+	int64_t	   *const space = term->space;
+	bool		odd = false;
+
+	compute_field(term->field, dates->values, nrows, space);
+	for (int i = 0; i < nrows; i++)
+	{
+		const int64_t date = dates->values[i];
+		const int64_t first = (date - space[i] + 1) * HJG_DAY_USECS;
+		const bool	infinite = date == INT32_MIN || date == INT32_MAX;
+
+		odd |= !infinite && (date >= HJG_DATE_END || first < HJG_TIMESTAMP_FIRST);
+		space[i] = !infinite ? first : date < 0 ? INT64_MIN : INT64_MAX;
+	}
+	set_nulls(term, dates->isnull != NULL);
+	if (dates->isnull != NULL)
+	{
+		memcpy(term->null_space, dates->isnull, nrows * sizeof(bool));
+		clear_nulls(term, nrows);
+	}
+	term->numbers.scale = 0;
+	return odd ? HJG_LEFT_TO_CORE : 0;
 }
 
 /* ---------- CASE ---------- */
@@ -396,7 +476,7 @@ eval_branches(HjgVectorTerm *terms, HjgVectorTerm *term, const HjgVector *vector
 
 /* ---------- expressions ---------- */
 
-/* Compute an ARITHMETIC or DATE_FIELD after its arguments. */
+/* Compute an ARITHMETIC, or a term of a date, after its arguments. */
 static int
 eval_function(HjgVectorTerm *terms, HjgVectorTerm *term, const HjgVector *vectors, int nrows)
 {
@@ -406,8 +486,18 @@ eval_function(HjgVectorTerm *terms, HjgVectorTerm *term, const HjgVector *vector
 
 	if (failed != 0 || right_failed != 0)
 		return failed != 0 ? failed : right_failed;
-	if (term->kind == HJG_TERM_DATE_FIELD)
-		return apply_date_field(term, &terms[term->left].numbers, nrows);
+	switch (term->kind)
+	{
+		case HJG_TERM_DATE_OF:
+			apply_date_of(term, &terms[term->left].numbers, nrows);
+			return 0;
+		case HJG_TERM_DATE_FIELD:
+			return apply_date_field(term, &terms[term->left].numbers, nrows);
+		case HJG_TERM_DATE_TRUNC:
+			return apply_date_trunc(term, &terms[term->left].numbers, nrows);
+		default:
+			break;
+	}
 	return term->width == HJG_NUMERIC_WIDTH ? apply_numeric(term, terms[term->left].numbers, terms[term->right].numbers, nrows) :
 		apply_term(term, &terms[term->left].numbers, &terms[term->right].numbers, nrows);
 }
@@ -430,7 +520,9 @@ eval_term(HjgVectorTerm *terms, int t, const HjgVector *vectors, int nrows)
 				term->bind(term);
 			return term->unfit ? HJG_LEFT_TO_CORE : 0;
 		case HJG_TERM_ARITHMETIC:
+		case HJG_TERM_DATE_OF:
 		case HJG_TERM_DATE_FIELD:
+		case HJG_TERM_DATE_TRUNC:
 			return eval_function(terms, term, vectors, nrows);
 		default:
 			return eval_branches(terms, term, vectors, nrows);

@@ -153,5 +153,9 @@ hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int 
 {
 	for (int i = 0; i < nrows; i++)
 		if (pass[i])
-			pass[i] = (leaf->kind == HJG_FILTER_LIKE ? matches_like(leaf, values[i]) : is_in_list(leaf, values[i])) != leaf->negated;
+		{
+			const HjgBytes value = leaf->slice != NULL ? hjg_vector_slice(values[i], leaf->slice) : values[i];
+
+			pass[i] = (leaf->kind == HJG_FILTER_LIKE ? matches_like(leaf, value) : is_in_list(leaf, value)) != leaf->negated;
+		}
 }

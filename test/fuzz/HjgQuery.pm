@@ -337,6 +337,14 @@ sub typed_qual
 	return "$x " . pick('<', '<=', '=', '<>', '>=', '>') . " $k[0]";
 }
 
+# A part of a value as text.
+sub part
+{
+	my ($x) = @_;
+	my ($start, $length) = (pick(1, 1, 2, 3, 0, -1, 2147483647, -2147483648), pick(0, 1, 2, 2, 3, 2147483647));
+	return pick("substring($x\::text from $start for $length)", "substr($x\::text, $start, $length)", "substr($x\::text, $start)", "left($x\::text, $length)");
+}
+
 # patterns of LIKE, one with an escape at its end
 my @patterns = ('k1%', '%1', '%k%', 'k_', 'k%1%', '%1%2%', '', '%', 'K%', '%ab%', '_1%', 'k\\1%', '%k6', 'k6');
 
@@ -345,7 +353,7 @@ my %by_family = (
 	text => sub {
 		my ($x) = @_;
 		return "$x " . pick('like', 'like', 'not like', 'ilike') . " '" . (chance(0.01) ? 'k%\\' : pick(@patterns)) . "'" if chance(0.5);
-		return pick("$x = 'k6'", "$x <> 'k6'", "$x in ('k1', 'k6', '')", "$x not in ('k1', 'k6')", "substring($x\::text from 1 for 2) = 'k1'", "length($x\::text) > 2", "upper($x\::text) = 'K6'", "$x < 'k3'",
+		return pick("$x = 'k6'", "$x <> 'k6'", "$x in ('k1', 'k6', '')", "$x not in ('k1', 'k6')", "substring($x\::text from 1 for 2) = 'k1'", part($x) . " in ('k1', 'k', '1', '')", part($x) . pick(" <> 'k6'", " not in ('1', 'k')", " like 'k%'", " is null", " = 'k' or $x is null"), "length($x\::text) > 2", "upper($x\::text) = 'K6'", "$x < 'k3'",
 			"$x\::text || 'x' = 'k6x'", "$x is distinct from 'k6'", "coalesce($x\::text, 'k6') = 'k6'", "case $x when 'k1' then true when 'k2' then null else $x > 'k5' end", "position('1' in $x\::text) = 2", "$x\::text collate \"C\" >= 'k5'");
 	},
 	numeric => sub {
@@ -397,7 +405,7 @@ sub aggregate_item
 	my $a = pick(@l);
 	my $c = pick(@{ $a->{cols} });
 	my $col = "$a->{alias}.$c->{name}";
-	return pick('count(*)', 'count(1)', "count($x)", "count($col)") if chance(0.3);
+	return pick('count(*)', 'count(1)', "count($x)", "count($col)", 'count(' . part($col) . ')') if chance(0.3);
 	return pick('bool_and', 'bool_or', 'every') . "($col)" if $c->{fam} eq 'bool';
 	if ($c->{fam} eq 'numeric')
 	{
@@ -422,7 +430,7 @@ sub group_key
 	return $g if chance(0.7);
 	my ($day) = map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $_->{fam} =~ /^(date|ts|tstz)$/ } @{ $_->{cols} } } @l;
 	return pick("extract(year from $day)", "extract(month from $day)", "date_part('year', $day)", "extract(day from $day)", "date_trunc('month', $day\::timestamp)", "extract(dow from $day)") if $day && chance(0.5);
-	return pick("$x % 7", "upper($g\::text)", "substring($g\::text from 2 for 1)", "case $x % 3 when 0 then 'none' when 1 then 'one' end", "$x < 10", "coalesce($x, -1)", "$x is null", "case when $x > 9 then $x end", "$x\::int8 * 3", "length($g\::text)", "left($g\::text, 2)", "($x % 100)::numeric(12, 2)");
+	return pick("$x % 7", "upper($g\::text)", "substring($g\::text from 2 for 1)", part($g), part($g), "case $x % 3 when 0 then 'none' when 1 then 'one' end", "$x < 10", "coalesce($x, -1)", "$x is null", "case when $x > 9 then $x end", "$x\::int8 * 3", "length($g\::text)", "left($g\::text, 2)", "($x % 100)::numeric(12, 2)");
 }
 
 # An aggregate of a group: like one of all rows, but with numerics and FILTER more often.

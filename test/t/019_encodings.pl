@@ -31,10 +31,11 @@ for my $encoding (sort keys %bytes)
 	# patterns are constants
 	my @conditions = split /\n/, $node->safe_psql($db, qq{
 		SELECT format(form, t) FROM unnest($array) t, unnest(ARRAY['t LIKE %L', 't LIKE ''%%'' || %L', 't NOT LIKE %L || ''%%''', 't LIKE ''%%'' || %L || ''%%''', 't LIKE ''_'' || %L || ''%%''', 't = %L', 't <> %L AND id > 7',
-			't IN (%L, ''a'')', 'c = %L', 'c LIKE %L || ''%%''', 't > %L', 't LIKE ''%%'' || %1\$L || ''%%'' || %1\$L']) form});
+			't IN (%L, ''a'')', 'c = %L', 'c LIKE %L || ''%%''', 't > %L', 'substring(t FROM 1 FOR 1) = %L', 'substr(c, 2) <> %L', 'left(t, 2) IN (%L, ''a'')', 't LIKE ''%%'' || %1\$L || ''%%'' || %1\$L']) form});
 	my @queries = (
 		(map { "SELECT count(*), sum(id) FROM words JOIN few USING (k) WHERE $_" } @conditions),
 		'SELECT md5(string_agg(q::text, E\'\\n\' ORDER BY t, c)) FROM (SELECT t, c, count(*), sum(id) FROM words GROUP BY t, c) q',
+		'SELECT md5(string_agg(q::text, E\'\\n\' ORDER BY a, b)) FROM (SELECT substring(t FROM 2 FOR 1), substr(c, 0, 3), count(*) FROM words GROUP BY 1, 2) q (a, b, n)',
 		'SELECT count(*), sum(n) FROM (SELECT left(t, 1), count(DISTINCT t) AS n FROM words GROUP BY 1) q',
 		'SELECT count(*), sum(a.id) FROM words a JOIN words b ON a.t = b.t AND a.c = b.c WHERE b.id < 300');
 	my ($wrong, $node_used) = ('', 0);
