@@ -408,7 +408,7 @@ typedef struct BranchRows
 static bool
 any_row(const bool *rows, int nrows)
 {
-	return memchr(rows, true, nrows * sizeof(bool)) != NULL;
+	return memchr(rows, 1, nrows * sizeof(bool)) != NULL;
 }
 
 /* Take the values of a branch for the rows that take it. */

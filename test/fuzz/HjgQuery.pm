@@ -429,7 +429,7 @@ sub group_key
 	my $g = pick(map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $_->{exact} } @{ $_->{cols} } } @l);
 	return $g if chance(0.7);
 	my ($day) = map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $_->{fam} =~ /^(date|ts|tstz)$/ } @{ $_->{cols} } } @l;
-	return pick("extract(year from $day)", "extract(month from $day)", "date_part('year', $day)", "extract(day from $day)", "date_trunc('month', $day\::timestamp)", "extract(dow from $day)") if $day && chance(0.5);
+	return pick("extract(year from $day)", "extract(month from $day)", "date_part('year', $day)", "extract(day from $day)", "date_trunc('" . pick(qw(year quarter month week day hour)) . "', $day\::timestamp)", "extract(" . pick(qw(dow doy week isodow isoyear year)) . " from $day" . pick('', '::timestamp') . ")") if $day && chance(0.5);
 	return pick("$x % 7", "upper($g\::text)", "substring($g\::text from 2 for 1)", part($g), part($g), "case $x % 3 when 0 then 'none' when 1 then 'one' end", "$x < 10", "coalesce($x, -1)", "$x is null", "case when $x > 9 then $x end", "$x\::int8 * 3", "length($g\::text)", "left($g\::text, 2)", "($x % 100)::numeric(12, 2)");
 }
 
