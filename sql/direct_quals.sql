@@ -97,6 +97,21 @@ select d.* from q_differ(array['t collate q_nd = ''T11''', 't collate q_nd in ('
 -- which of them LIKE takes depends on the server's version
 select of_core = of_ours as equal from hjg_outcome('select count(*) from q_rows join q_one using (k) where t collate q_nd like ''T1%''');
 -- lists, ranges, NULL tests, booleans, AND and OR
+-- subqueries that core would hash: rows, none, with NULL; of other types; below OR, in CASE, with parameters of the query around them
+create table q_lists as select i % 7 as l, i as v, 't' || i as t, i::numeric / 2 as n, date '2000-01-01' + i as d from generate_series(1, 400) i;
+insert into q_lists (l) values (0);
+analyze q_lists;
+select d.* from q_differ(array['i4 not in (select v from q_lists where l = 1)', 'i4 not in (select v from q_lists where l = 0)', 'i4 not in (select v from q_lists where l = 8)', 'i2 not in (select v from q_lists where l = 2)',
+	'i8 not in (select v from q_lists where l = 3)', 't not in (select t from q_lists where l = 1)', 't not in (select t from q_lists where l = 0)', 'vc not in (select t from q_lists where l = 4)', 'i4::numeric not in (select n from q_lists where l = 1)',
+	'dt not in (select d from q_lists where l = 5)', 'dt not in (select d from q_lists where l = 8)', 'b or i4 in (select v from q_lists where l = 1)', 'i2 = 3 or i4 in (select v from q_lists)', 'i4 in (select v from q_lists where l = 8) or i2 = 4',
+	'i4 not in (select v from q_lists where l = 1) and t not in (select t from q_lists where l = 2)', 'case when i4 in (select v from q_lists where l = 1) then i2 = 3 else b end',
+	'(i4, i2) not in (select v, l from q_lists where l = 1)', 'i4 <> all (select v from q_lists where l = 1)', 'i4 > all (select v from q_lists where l = 1)', 'i4 not in (select v + 0 * i4 from q_lists where l = 1)',
+	'substring(t for 2) not in (select substring(t for 2) from q_lists where l = 1)', 'f8 not in (select n::float8 from q_lists where l = 1)']) d;
+select d.* from hjg_differ('(select o.l as id, c.n from (select distinct l from q_lists) o, lateral (select count(*) as n from q_rows join q_one using (k) where i4 not in (select v from q_lists i where i.l = o.l)) c) q', array['n > 0', 'n = 0']) d;
+select * from hjg_outcome('select count(*)::text from q_rows join q_one using (k) where i4 not in (select 1 / (l - 1) from q_lists where v < 3)');
+select * from hjg_outcome('select count(*)::text from q_rows join q_one using (k) where i4 < -2147483648 and i2 not in (select 1 / (l - 1) from q_lists where v < 3)');
+select sum(case when i4 in (select v from q_lists where l = 1) then 1 end), count(*) filter (where t not in (select t from q_lists where l = 2)) from q_rows;
+drop table q_lists;
 select d.* from q_differ(array['i4 in (1, 2, 70000, -2147483648)', 'i4 not in (1, 2, 70000)', 'i4 in (1, null)', 'i4 not in (1, null)', 'i8 in (7, 7, 7, 5000000000)', 'i2 in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)',
 	'i2 not in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)', 'i4 = any (''{}''::int[])', 'i4 <> all (''{}''::int[])', 'i4 = any (null::int[])', 'i4 <> all (null::int[])', 'i4 <> any (''{1, 2}''::int[])', 'i4 = all (''{7}''::int[])',
 	'i4 = any (''{{1, 2}, {7, 70000}}''::int[])', 'i4 < any (''{5, 7}''::int[])', 'i2 = any (''{1, 2, 70000}''::int[])', 'i8 = any (''{1, 7}''::int2[])', 'f8 in (''nan'', 0, 7)', 'f4 = any (''{nan, 0, 7}''::float8[])',

@@ -36,6 +36,7 @@ select sp_us('sp_wide', 'k') > sp_us('sp_narrow', 'k') as long_rows_cost,
 	sp_us('sp_wide', 'k', $$t3 like '%ex%'$$) > sp_us('sp_wide', 'k', $$t3 = 'text'$$) as searching_them_still_more,
 	sp_us('sp_wide', 'k', 'n > 0') > sp_us('sp_wide', 'k', 'v > 0') as numerics_cost_more,
 	sp_us('sp_wide', 'k', 'v + 0 > 0') > 2 * sp_us('sp_wide', 'k', 'v > 0') as core_code_costs_most;
+select sp_us('sp_wide', 'k', 'v not in (select k from sp_dim where k < 5)') < 2 * sp_us('sp_wide', 'k', 'v > 0') as lists_of_subqueries_are_lists;
 -- rows that one condition drops are not asked the next one
 select sp_us('sp_wide', 'k', 'v < 500 and v + 0 > 0') < sp_us('sp_wide', 'k', 'v + 0 > 0') / 2 as dropped_rows_cost_less;
 -- core's code is what the scan leaves to it, whatever the order in the query
@@ -106,17 +107,19 @@ begin
 	return (regexp_match(plan::text, '"Node Type": "((Seq|Index|Bitmap Heap) Scan)"'))[1];
 end $$;
 reset hjoin_gpu.force;
+set hjoin_gpu.aggregate = on;
 select hjoin_gpu_keep('sp_range') = 0 as nothing_kept \gset
 select sp_scan('select sum(v) from sp_range where d < 20000') <> 'Seq Scan' as pages_cost_more;
 set hjoin_gpu.kept_columns = on;
 select :'nothing_kept' or sp_scan('select sum(v) from sp_range where d < 20000') = 'Seq Scan' as kept_columns_cost_less,
-	:'nothing_kept' or sp_scan('select f.v from sp_range f join (values (1), (2), (3)) x (v) on f.v = x.v where f.d < 20000') = 'Seq Scan' as in_a_join_too,
+	:'nothing_kept' or sp_scan('select f.v from sp_range f join generate_series(1, 5000) x on f.v = x where f.d < 20000') = 'Seq Scan' as in_a_join_too,
 	sp_scan('select sum(v) from sp_range where d < 20') <> 'Seq Scan' as few_rows_cost_less;
 set hjoin_gpu.enabled = off;
 select sp_scan('select sum(v) from sp_range where d < 20000') <> 'Seq Scan' as core_reads_the_index;
 set hjoin_gpu.enabled = on;
 set hjoin_gpu.kept_columns = off;
 set hjoin_gpu.force = on;
+reset hjoin_gpu.aggregate;
 drop function sp_scan(text);
 drop table sp_range;
 -- Joins of ours are compared in one currency: a table that a small one leaves few rows of is joined with that first.

@@ -63,6 +63,8 @@ extern HjgFilter *hjg_scan_kept_tests_eval(HjgKeptTests *tests, const HjgHeapPag
  */
 extern void hjg_scan_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, Datum value);
 extern void hjg_scan_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, ArrayType *array);
+extern void hjg_scan_filter_set_values(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, const Datum *elems,
+									   const bool *nulls, int nelems);
 /* Compare two numerics in core's order. */
 extern int	hjg_scan_filter_compare_numerics(const void *left, const void *right);
 /* Bind a leaf of LIKE to the literals of its pattern, which the caller owns. */

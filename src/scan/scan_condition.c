@@ -4,8 +4,8 @@
  *
  * Simple conditions are: comparisons of a fixed-width or numeric column with a constant, a parameter or another such column;
  * equality of text and other strings of bytes with a constant or a parameter; LIKE with a constant of literals and %; lists
- * of constants (IN, NOT IN); boolean columns; IS [NOT] NULL; AND and OR of these. They have no side effect, raise no error
- * and leak nothing.
+ * of constants, or the rows of a subquery that core would hash (IN, NOT IN); boolean columns; IS [NOT] NULL; AND and OR of
+ * these. They have no side effect, raise no error and leak nothing.
  * Strings may be parts of columns (scan_expr.c).
  *
  * The operators are those of vector_operator_pg.c.
@@ -22,6 +22,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 
 #include "scan/hjg_scan_filter.h"
@@ -35,7 +36,12 @@ typedef struct Operand
 	int16		width;			/* of the operand */
 	bool		is_array;
 	ExprState  *expr;
+	PlanState  *subquery;		/* whose rows are the list; or NULL */
+	bool		read;			/* they are in the leaf */
 } Operand;
+
+/* Places for the rows of a subquery; there are more if it has more. */
+#define FIRST_VALUES 1024
 
 /* ---------- from expressions to filters ---------- */
 
@@ -118,8 +124,8 @@ is_fallible(const HjgConditions *conditions, Expr *expr)
 {
 	const ParamListInfo params = conditions->plan != NULL ? conditions->plan->state->es_param_list_info : NULL;
 
-	return IsA(expr, Param) &&
-		(((Param *) expr)->paramkind == PARAM_EXEC || (params != NULL && params->paramFetch != NULL));
+	return IsA(expr, SubPlan) || (IsA(expr, Param) &&
+								  (((Param *) expr)->paramkind == PARAM_EXEC || (params != NULL && params->paramFetch != NULL)));
 }
 
 static HjgFilter *
@@ -167,6 +173,18 @@ find_comparison(Oid opno, Oid collation, Comparison *found)
 	return true;
 }
 
+/* Find the plan of a subquery that core has initialised with the conditions. */
+static PlanState *
+find_subquery(const PlanState *plan, const SubPlan *subplan)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->subPlan)
+		if (lfirst_node(SubPlanState, lc)->subplan->plan_id == subplan->plan_id)
+			return lfirst_node(SubPlanState, lc)->planstate;
+	elog(ERROR, "plan node has no subquery %d", subplan->plan_id);
+}
+
 static HjgFilter *
 make_comparison(HjgConditions *conditions, int column, HjgSlice *slice, const Comparison *op, HjgComparison comparison, int width,
 				Expr *expr, bool is_array)
@@ -184,7 +202,10 @@ make_comparison(HjgConditions *conditions, int column, HjgSlice *slice, const Co
 	operand->comparison = comparison;
 	operand->width = width;
 	operand->is_array = is_array;
-	operand->expr = conditions->plan != NULL ? ExecInitExpr(expr, conditions->plan) : NULL;
+	if (conditions->plan != NULL && IsA(expr, SubPlan))
+		operand->subquery = find_subquery(conditions->plan, (SubPlan *) expr);
+	else if (conditions->plan != NULL)
+		operand->expr = ExecInitExpr(expr, conditions->plan);
 	conditions->operands = lappend(conditions->operands, operand);
 	conditions->nfallible += is_fallible(conditions, expr) ? 1 : 0;
 	return &operand->leaf;
@@ -304,6 +325,32 @@ make_list(HjgConditions *conditions, ScalarArrayOpExpr *expr)
 	return make_comparison(conditions, column, slice, &op, op.comparison, op.right_width, array, true);
 }
 
+/* Make a leaf of IN or NOT IN a subquery of one column that depends on no row. */
+static HjgFilter *
+make_subquery(HjgConditions *conditions, SubPlan *subplan, bool negated)
+{
+	const OpExpr *test = (OpExpr *) subplan->testexpr;
+	Comparison	op;
+	HjgSlice   *slice;
+	Param	   *param;
+	Expr	   *tested;
+	int			column;
+
+	if (subplan->subLinkType != ANY_SUBLINK || !subplan->useHashTable || subplan->parParam != NIL || !IsA(test, OpExpr) ||
+		list_length(subplan->paramIds) != 1)
+		return NULL;
+	tested = hjg_scan_strip_relabel(linitial(test->args));
+	param = (Param *) hjg_scan_strip_relabel(lsecond(test->args));
+	if (!IsA(param, Param) || param->paramkind != PARAM_EXEC || param->paramid != linitial_int(subplan->paramIds) ||
+		!find_comparison(test->opno, test->inputcollid, &op) || op.comparison != HJG_COMPARE_EQ)
+		return NULL;
+	if (op.left_width == HJG_NUMERIC_WIDTH && (!is_numeric(exprType((Node *) tested)) || !is_numeric(param->paramtype)))
+		return NULL;
+	if ((column = find_sliced_column(conditions, tested, op.left_width, &slice)) < 0)
+		return NULL;
+	return make_comparison(conditions, column, slice, &op, negated ? HJG_COMPARE_NE : HJG_COMPARE_EQ, op.right_width, (Expr *) subplan, true);
+}
+
 /* Make a leaf of a boolean column, or of NOT of one. */
 static HjgFilter *
 make_boolean(HjgConditions *conditions, Expr *expr, bool wanted)
@@ -325,6 +372,8 @@ make_args(HjgConditions *conditions, BoolExpr *expr)
 	HjgFilter  *node;
 	ListCell   *lc;
 
+	if (expr->boolop == NOT_EXPR && IsA(linitial(expr->args), SubPlan))
+		return make_subquery(conditions, linitial(expr->args), true);
 	if (expr->boolop == NOT_EXPR)
 		return make_boolean(conditions, linitial(expr->args), false);
 	if (conditions->level == HJG_FILTER_MAX_LEVELS)
@@ -362,6 +411,8 @@ hjg_scan_condition_make(HjgConditions *conditions, Expr *expr)
 			return leaf != NULL ? leaf : make_operator(conditions, (OpExpr *) expr);
 		case T_ScalarArrayOpExpr:
 			return make_list(conditions, (ScalarArrayOpExpr *) expr);
+		case T_SubPlan:
+			return make_subquery(conditions, (SubPlan *) expr, false);
 		case T_BoolExpr:
 			return make_args(conditions, (BoolExpr *) expr);
 		case T_Var:
@@ -383,6 +434,57 @@ hjg_scan_condition_make(HjgConditions *conditions, Expr *expr)
 
 /* ---------- operands ---------- */
 
+/* Read the rows of a subquery as a list; returns their number. */
+static int
+read_subquery(PlanState *subquery, Datum **values, bool **nulls)
+{
+	const Form_pg_attribute attribute = TupleDescAttr(ExecGetResultType(subquery), 0);
+	int			most = FIRST_VALUES;
+	int			n = 0;
+
+	*values = palloc(most * sizeof(Datum));
+	*nulls = palloc(most * sizeof(bool));
+	ExecReScan(subquery);
+	for (;;)
+	{
+		MemoryContext old = MemoryContextSwitchTo(subquery->state->es_query_cxt);
+		TupleTableSlot *slot = ExecProcNode(subquery);
+		Datum		value;
+
+		MemoryContextSwitchTo(old);
+		if (TupIsNull(slot))
+			return n;
+		if (n == most)
+		{
+			if (most > PG_INT32_MAX / 2)
+				ereport(ERROR,
+						(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+						 errmsg("subquery of IN returns more than %d rows", most)));
+			most *= 2;
+			*values = repalloc_huge(*values, most * sizeof(Datum));
+			*nulls = repalloc_huge(*nulls, most * sizeof(bool));
+		}
+		value = slot_getattr(slot, 1, &(*nulls)[n]);
+		(*values)[n] = (*nulls)[n] ? (Datum) 0 : datumCopy(value, attribute->attbyval, attribute->attlen);
+		n++;
+	}
+}
+
+/* Bind a leaf to the rows of its subquery, which stay the same until a parameter changes. */
+static void
+bind_subquery(Operand *operand)
+{
+	Datum	   *values;
+	bool	   *nulls;
+	int			n;
+
+	if (operand->read && operand->subquery->chgParam == NULL)
+		return;
+	n = read_subquery(operand->subquery, &values, &nulls);
+	hjg_scan_filter_set_values(&operand->leaf, GetMemoryChunkContext(operand), operand->comparison, operand->width, values, nulls, n);
+	operand->read = true;
+}
+
 /* Evaluate the operand of a leaf and bind the leaf to it. */
 static void
 bind_operand(HjgFilter *leaf)
@@ -390,14 +492,17 @@ bind_operand(HjgFilter *leaf)
 	Operand    *operand = (Operand *) leaf;
 	ExprContext *econtext = operand->conditions->plan->ps_ExprContext;
 	MemoryContext old;
-	bool		isnull;
-	Datum		value;
+	bool		isnull = false;
+	Datum		value = 0;
 
 	ResetExprContext(econtext);
 	old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-	value = ExecEvalExpr(operand->expr, econtext, &isnull);
+	if (operand->subquery == NULL)
+		value = ExecEvalExpr(operand->expr, econtext, &isnull);
 	leaf->null = false;
-	if (isnull)
+	if (operand->subquery != NULL)
+		bind_subquery(operand);
+	else if (isnull)
 		hjg_vector_filter_set_null(leaf);
 	else if (operand->is_array)
 		hjg_scan_filter_set_list(leaf, GetMemoryChunkContext(operand), operand->comparison, operand->width, DatumGetArrayTypeP(value));

@@ -163,13 +163,21 @@ hjg_scan_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison c
 	Datum	   *elems;
 	bool	   *nulls;
 	int			nelems;
-	int			n = 0;
 	const int16 wanted_width = width == HJG_NUMERIC_WIDTH ? HJG_VARIABLE_WIDTH : width;
 
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &elem_width, &elem_byval, &elem_align);
 	if (elem_width != wanted_width || elem_byval != (width > 0))
 		elog(ERROR, "elements of a list have %d bytes where %d are expected", elem_width, wanted_width);
 	deconstruct_array(array, ARR_ELEMTYPE(array), elem_width, elem_byval, elem_align, &elems, &nulls, &nelems);
+	hjg_scan_filter_set_values(leaf, context, comparison, width, elems, nulls, nelems);
+}
+
+void
+hjg_scan_filter_set_values(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, const Datum *elems,
+						   const bool *nulls, int nelems)
+{
+	int			n = 0;
+
 	if (nelems == 0)
 	{
 		leaf->kind = HJG_FILTER_CONSTANT;
