@@ -102,8 +102,10 @@ select read_all('select * from few f where exists (select 1 from many m where m.
 	read_all('select * from few f where exists (select 1 from many m where m.k = f.k and m.v > f.v)') as to_the_end;
 -- rescans, with the table kept or not; the bits of the last run are gone
 select * from semi_anti('select o.id, j.* from one_row o, lateral (select f.id as fid, f.v from few f where %s (select 1 from many m where m.k = f.k and m.v > o.v - 3 and m.v > f.v)) j');
+set hjoin_gpu.kept_columns = off;
 select * from semi_anti('select o.id, (select count(*) from few f where %s (select from many m where m.k = f.k and m.v = o.id %% 9)) from few o where id < 6');
 select * from semi_anti('select o.id, (select sum(f.v) from few f where f.v > o.v and %s (select from many m where m.k = f.k and m.v = o.id %% 9)) from few o where id < 6');
+reset hjoin_gpu.kept_columns;
 select * from semi_anti('select o.id, (select count(*) from (select * from medium where id between 101 and 292) s where %s (select from many m where m.id = s.id and m.v + 100 > o.v)) from few o where id < 4');
 -- the table of the other side is built once
 select * from semi_anti('select o.id, (select sum(f.v) from few f where f.v > o.v and %s (select from many m where m.k = f.k and m.v > f.v)) from few o where id < 6');

@@ -139,7 +139,8 @@ typedef struct HjgTableScan
 	bool		conditions_wait;	/* they come after a filter on columns at fixed places */
 	int			nbefore;		/* attributes at such places, if no column before is NULL */
 	bool		keys_fixed;		/* the join's keys are among them */
-	double		kept_share;		/* part whose rows come from kept columns */
+	double		kept_share;		/* part whose rows come from kept columns; */
+	double		coded_share;	/* and in which strings of conditions are codes */
 	int			nwanted;		/* columns of the rows that pass */
 } HjgTableScan;
 

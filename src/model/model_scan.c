@@ -12,7 +12,8 @@
  * read, whatever their columns; of longer rows, of which the reader skips parts, more slowly.  A filter of the join above, if there is one, is tested before
  * or after the conditions (scan_table.c); only rows that pass it are read further.
  *
- * Kept columns (scan_kept.c) have no pages and no walk: each condition and each wanted column takes time.
+ * Kept columns (scan_kept.c) have no pages and no walk: each condition and each wanted column takes time. A condition on
+ * strings takes as long as on pages, unless they are codes.
  */
 #include "model/hjg_model.h"
 
@@ -59,9 +60,9 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 {
 	const bool	filter_first = scan->keys_fixed && scan->conditions_wait;
 	const double live = 1 - scan->kept_share;
-	double		ntests = 0;
+	const double coded = scan->kept_share > 0 ? scan->coded_share / scan->kept_share : 1;
 	const double core_tested_ns = scan->core_share * (costs->core_row_ns + scan->core_operators * costs->core_operator_ns);
-	double		kept_tested_ns;
+	double		kept_tested_ns = core_tested_ns;
 	double		kept_wanted_ns;
 	double		wanted_ns = scan->passing * (costs->direct_tuple_ns + columns_ns(costs, &scan->wanted));
 	double		tested_ns = is_any(&scan->tested) ? costs->direct_tuple_ns + columns_ns(costs, &scan->tested) : 0;
@@ -70,11 +71,12 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 
 	for (int i = 0; i < HJG_NTESTS; i++)
 	{
+		const double uncoded = i == HJG_TEST_BYTES || i == HJG_TEST_LIKE ? 1 - coded : 0;
+
 		tested_ns += scan->tests[i] * costs->test_ns[i];
-		ntests += scan->tests[i];
+		kept_tested_ns += scan->tests[i] * ((1 - uncoded) * KEPT_TEST * costs->test_ns[HJG_TEST_FIXED] + uncoded * costs->test_ns[i]);
 	}
 	tested_ns += core_tested_ns + scan->core_share * CORE_STEP * columns_ns(costs, &scan->core_columns);
-	kept_tested_ns = core_tested_ns + ntests * KEPT_TEST * costs->test_ns[HJG_TEST_FIXED];
 	kept_wanted_ns = scan->passing * scan->nwanted * costs->fixed_column_ns;
 	return (HjgScanTimes) {
 		.own_ns = share * (live * scan->pages * costs->page_ns + scan->rows * (live * (wanted_ns + tested_ns) +

@@ -335,9 +335,9 @@ extern HjgScanTimes hjg_planner_scan_times(const HjgUnitCosts *costs, const HjgS
  */
 extern Cost hjg_planner_scan_credit(const RelOptInfo *rel, const HjgScanTimes *scan, double rows);
 /*
- * Choose the path by which the node reads a side: core's cheapest one; or, instead of an index scan of a table, a sequential
- * scan, if the node reads the table in less time and its price is not much higher. For 500K rows joined by a timestamp this
- * takes 0.55 of the time of a full index-only scan.
+ * Choose the path by which the node reads a side: core's cheapest one; or, instead of an index scan of a table, or of rows
+ * that other processes send, a sequential scan, if the node reads the table in less time and its price is not much higher.
+ * For 500K rows joined by a timestamp this takes 0.55 of the time of a full index-only scan.
  */
 extern Path *hjg_planner_choose_scan(PlannerInfo *root, HjgQueryFacts *facts, const HjgUnitCosts *costs, RelOptInfo *rel, Path *cheapest);
 

@@ -136,29 +136,28 @@ find_join(const PlannerInfo *root, const RelOptInfo *rel, bool partial)
 }
 
 /*
- * Find a sequential scan in a list of a table's paths, below any projection; or make one, if the node is expected to read the
- * table in less time than core reads an index; or NULL.
+ * Find a sequential scan of a table that the node can read, in a list of paths, below any projection; or make one, if the
+ * node is expected to read the table in less time than core reads an index; or NULL.
  */
 static const Path *
 find_scan(PlannerInfo *root, RelOptInfo *rel, List *paths)
 {
 	HjgQueryFacts *facts = hjg_planner_facts(root);
-	Path	   *chosen;
+	Path	   *found = NULL;
 	ListCell   *lc;
 
 	foreach(lc, paths)
 	{
-		const Path *path = lfirst(lc);
+		Path	   *path = lfirst(lc);
 
 		if (IsA(path, ProjectionPath))
-			path = ((const ProjectionPath *) path)->subpath;
-		if (path->pathtype == T_SeqScan && path->param_info == NULL)
-			return path;
+			path = ((ProjectionPath *) path)->subpath;
+		if (path->pathtype == T_SeqScan && path->param_info == NULL && found == NULL)
+			found = path;
 	}
-	if (paths == NIL || IsA(linitial(paths), ProjectionPath))
-		return NULL;
-	chosen = hjg_planner_choose_scan(root, facts, facts->calibrated, rel, linitial(paths));
-	return chosen->pathtype == T_SeqScan ? chosen : NULL;
+	if (found == NULL && paths != NIL)
+		found = hjg_planner_choose_scan(root, facts, facts->calibrated, rel, linitial(paths));
+	return found != NULL && found->pathtype == T_SeqScan && hjg_planner_side(facts, rel, NULL)->readable ? found : NULL;
 }
 
 static bool
@@ -311,7 +310,6 @@ static const char *
 offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel, PathTarget *target, List *having)
 {
 	const bool	of_join = input_rel->reloptkind == RELOPT_JOINREL;
-	const bool	readable = !of_join && hjg_planner_side(hjg_planner_facts(root), input_rel, NULL)->readable;
 	HjgAggregateInput		inputs[2] = {{NULL}};
 	HjgAggregateInput		rows[2] = {{NULL}};
 	HjgGrouping grouping;
@@ -324,7 +322,7 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 
 		if (of_join)
 			inputs[partial].join = find_join(root, input_rel, partial);
-		else if (readable)
+		else
 			inputs[partial].scan = find_scan(root, input_rel, paths);
 		rows[partial].rows = describe_grouped_rows(&grouping, partial && paths == NIL ? NULL : partial ? linitial(paths) : input_rel->cheapest_total_path,
 												   inputs[partial]);

@@ -201,9 +201,24 @@ least_part(const HjgUnitCosts *costs, const RelOptInfo *rel)
 }
 
 /*
+ * Compute a lower bound of the price of a sequential scan of kept columns, which the node may prefer to the child
+ * (planner_reading.c); infinite if it cannot.
+ */
+static Cost
+least_kept_reading(const HjgCandidate *candidate, const Path *child)
+{
+	const RelOptInfo *rel = child->parent;
+
+	if (!hjg_kept_columns || !hjg_direct_scan || !IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION || child->param_info != NULL)
+		return INFINITY;
+	return (cpu_tuple_cost + rel->baserestrictcost.per_tuple) * rel->tuples * (child->rows / Max(rel->rows, 1)) *
+		least_part(candidate->facts->calibrated, rel);
+}
+
+/*
  * Compute a lower bound of the price of reading a child. The cost of returning rows may be saved, so it is replaced by the
  * node's own cost for them, if unit costs are known. That cost is not added for shared work, because the child may have
- * another number of processes than the join. Pages whose columns are kept are not read.
+ * another number of processes than the join.
  */
 static Cost
 least_reading(const HjgCandidate *candidate, const Path *child, bool shared)
@@ -214,22 +229,23 @@ least_reading(const HjgCandidate *candidate, const Path *child, bool shared)
 	const bool	vectors = scan || (hjg_direct_scan && hjg_planner_is_ours(child));
 	const Cost	slots = costs == NULL ? 0 : child->rows * costs->marshal_tuple_ns * candidate->ns_cost;
 	Cost		more = slots;
-	Cost		kept = 0;
+	Cost		least;
+	Cost		kept;
 
 	if (scan)
-	{
-		kept = hjg_planner_pages_price(rel) *
-			(costs == NULL ? hjg_kept_columns : hjg_planner_side(candidate->facts, rel, NULL)->scan.kept_share);
 		more = (cpu_tuple_cost + rel->baserestrictcost.per_tuple) * rel->tuples * (child->rows / Max(rel->rows, 1)) *
 			((costs == NULL ? 0 : least_part(costs, rel)) - 1);
-	}
 	else if (vectors && costs == NULL)
 		more = -cpu_tuple_cost * child->rows;
 	else if (vectors)
 		more = child->rows * costs->column_ns * candidate->ns_cost -
 			Min(child->rows * costs->emit_tuple_ns * candidate->ns_cost, cpu_tuple_cost * child->rows);
 	more = Min(more, slots);
-	return Max(child->total_cost - kept + (shared ? Min(more, 0) : more), 0);
+	least = Max(child->total_cost + (shared ? Min(more, 0) : more), 0);
+	kept = least_kept_reading(candidate, child);
+	if (kept < least && (costs == NULL || hjg_planner_side(candidate->facts, rel, NULL)->scan.kept_share > 0))
+		return kept;
+	return least;
 }
 
 /* Compute that bound for the outer side, of whose grouping the join's filter may save most. */

@@ -24,6 +24,18 @@
 #define MAX_SHARED_WORKERS 30
 
 /*
+ * Choose the path by which the node reads a side. Rows that other processes send are taken as they are where the join can be
+ * parallel itself.
+ */
+static Path *
+choose_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInfo *rel, Path *cheapest)
+{
+	if (cheapest->pathtype == T_Gather && candidate->joinrel->consider_parallel)
+		return cheapest;
+	return hjg_planner_choose_scan(root, candidate->facts, candidate->costs, rel, cheapest);
+}
+
+/*
  * Price a path of the node, and offer it if it wins. It is priced before any memory is allocated, because most paths lose.
  * Under hjoin_gpu.force core's paths are gone, and all paths of the node are offered.
  */
@@ -90,14 +102,12 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 static void
 offer_partial_paths(PlannerInfo *root, HjgCandidate *candidate, Path *inner_path)
 {
-	Path	   *outer_path = hjg_planner_choose_scan(root, candidate->facts, candidate->costs, candidate->outerrel,
-										  linitial(candidate->outerrel->partial_pathlist));
+	Path	   *outer_path = choose_child(root, candidate, candidate->outerrel, linitial(candidate->outerrel->partial_pathlist));
 
 	/* rows that are distinct in each share may not be distinct in all of them together */
 	if (enable_parallel_hash && !candidate->unique_inner && candidate->innerrel->partial_pathlist != NIL)
 	{
-		Path	   *partial_inner = hjg_planner_choose_scan(root, candidate->facts, candidate->costs, candidate->innerrel,
-												 linitial(candidate->innerrel->partial_pathlist));
+		Path	   *partial_inner = choose_child(root, candidate, candidate->innerrel, linitial(candidate->innerrel->partial_pathlist));
 
 		if (Max(outer_path->parallel_workers, partial_inner->parallel_workers) <= MAX_SHARED_WORKERS)
 		{
@@ -160,12 +170,12 @@ hjg_planner_offer(PlannerInfo *root, HjgCandidate *candidate)
 		startup_path = outer_path = (Path *) create_unique_path(root, candidate->outerrel, outer_path,
 																candidate->extra->sjinfo);
 	else
-		outer_path = hjg_planner_choose_scan(root, candidate->facts, candidate->costs, candidate->outerrel, outer_path);
+		outer_path = choose_child(root, candidate, candidate->outerrel, outer_path);
 	if (candidate->unique_inner)
 		inner_path = (Path *) create_unique_path(root, candidate->innerrel, inner_path,
 												 candidate->extra->sjinfo);
 	else
-		inner_path = hjg_planner_choose_scan(root, candidate->facts, candidate->costs, candidate->innerrel, inner_path);
+		inner_path = choose_child(root, candidate, candidate->innerrel, inner_path);
 	if (outer_path == NULL || inner_path == NULL)
 		return "rows of a side cannot be made distinct";
 

@@ -17,9 +17,12 @@
  */
 #define MOST_DEARER 1.25
 
+/* Least time of a row, relative to that of copying a value. */
+#define LEAST_ROW 0.25
+
 /*
- * An index scan with conditions and pages in memory takes at least this part of the time that corresponds to its price, if a
- * random page costs 1.
+ * An index scan with conditions, or a scan by several processes, whose pages are in memory, takes at least this part of the
+ * time that corresponds to its price, if a random page costs 1.
  */
 #define LEAST_OF_PRICE 0.4
 
@@ -62,16 +65,24 @@ slot_reading_ns(const HjgUnitCosts *costs, const Path *scan)
 	return scan->total_cost * hjg_planner_scan_unit_ns(costs) + scan->rows * costs->marshal_tuple_ns;
 }
 
-/* Compute the least time of such a scan with its pages in memory, if it has conditions on the index. */
+/* Compute the least time of core's scan with its pages in memory. */
 static double
-least_index_ns(const HjgUnitCosts *costs, const Path *scan)
+least_reading_ns(const HjgUnitCosts *costs, const Path *scan)
 {
-	double		page_cost;
+	double		page_cost = 1;
 
 	if (scan->pathtype == T_IndexOnlyScan && ((const IndexPath *) scan)->indexclauses == NIL)
 		return slot_reading_ns(costs, scan);
-	get_tablespace_page_costs(scan->parent->reltablespace, &page_cost, NULL);
+	if (scan->pathtype != T_Gather)
+		get_tablespace_page_costs(scan->parent->reltablespace, &page_cost, NULL);
 	return slot_reading_ns(costs, scan) * LEAST_OF_PRICE / Max(page_cost, 1);
+}
+
+/* Does even the least time of reading the table's rows exceed this? Few facts are needed, so that queries of single rows are planned as fast as ever. */
+static bool
+is_too_large(const HjgUnitCosts *costs, const RelOptInfo *rel, const Path *cheapest)
+{
+	return rel->tuples * costs->fixed_column_ns * LEAST_ROW > least_reading_ns(costs, cheapest);
 }
 
 /* Make a sequential scan like the one that core has dropped, for one process or for several. */
@@ -94,7 +105,8 @@ hjg_planner_choose_scan(PlannerInfo *root, HjgQueryFacts *facts, const HjgUnitCo
 	HjgScanTimes times;
 
 	if (!enable_seqscan || !IS_SIMPLE_REL(rel) || cheapest->param_info != NULL ||
-		(cheapest->pathtype != T_IndexOnlyScan && cheapest->pathtype != T_IndexScan && cheapest->pathtype != T_BitmapHeapScan))
+		(cheapest->pathtype != T_IndexOnlyScan && cheapest->pathtype != T_IndexScan && cheapest->pathtype != T_BitmapHeapScan &&
+		 cheapest->pathtype != T_Gather) || is_too_large(costs, rel, cheapest))
 		return cheapest;
 	side = hjg_planner_side(facts, rel, NULL);
 	if (!side->readable)
@@ -110,5 +122,5 @@ hjg_planner_choose_scan(PlannerInfo *root, HjgQueryFacts *facts, const HjgUnitCo
 	}
 	times = hjg_planner_scan_times(costs, side, *seqscan, (*seqscan)->rows, false);
 	return (*seqscan)->total_cost - hjg_planner_scan_credit(rel, &times, (*seqscan)->rows) < cheapest->total_cost * MOST_DEARER &&
-		times.own_ns + hjg_model_wait_ns(&times, 0) < least_index_ns(costs, cheapest) ? *seqscan : cheapest;
+		times.own_ns + hjg_model_wait_ns(&times, 0) < least_reading_ns(costs, cheapest) ? *seqscan : cheapest;
 }

@@ -188,17 +188,20 @@ describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, Hj
 	}
 }
 
-/* Estimate the part of the table whose rows come from kept columns: these and those of its conditions. */
-static double
-kept_share(const RelOptInfo *rel, Relation relation, int nwanted, const AttrNumber *wanted)
+/* Estimate the part of the table whose rows come from kept columns: the wanted ones and those of its conditions. */
+static void
+estimate_kept(const RelOptInfo *rel, Relation relation, const AttrNumber *wanted, HjgTableScan *scan)
 {
 	Bitmapset  *read = NULL;
 
 	if (!hjg_scan_find_attributes(extract_actual_clauses(rel->baserestrictinfo, false), rel->relid, &read))
-		return 0;
-	for (int i = 0; i < nwanted; i++)
+		return;
+	if (scan->tests[HJG_TEST_BYTES] + scan->tests[HJG_TEST_LIKE] > 0)
+		scan->coded_share = hjg_scan_kept_share(relation, rel->pages, read, true);
+	for (int i = 0; i < scan->nwanted; i++)
 		read = bms_add_member(read, wanted[i]);
-	return hjg_scan_kept_share(relation, rel->pages, read, false);
+	scan->kept_share = hjg_scan_kept_share(relation, rel->pages, read, false);
+	scan->coded_share = Min(scan->coded_share, scan->kept_share);
 }
 
 void
@@ -220,6 +223,6 @@ hjg_planner_describe_scan(PlannerInfo *root, const RelOptInfo *rel, Relation rel
 	scan->nwanted = n;
 	if (rel->baserestrictinfo != NIL)
 		describe_conditions(root, rel, desc, scan);
-	scan->kept_share = kept_share(rel, relation, n, attnos);
+	estimate_kept(rel, relation, attnos, scan);
 	pfree(attnos);
 }

@@ -260,7 +260,7 @@ sub subquery_qual
 	return "exists (select 1 from $t->{name} $x where $a = $b$extra)" if $r < 0.3;
 	return "not exists (select 1 from $t->{name} $x where $a = $b$extra)" if $r < 0.6;
 	return "$a in (select $b from $t->{name} $x" . (chance(0.3) ? " where $x.v > 3" : '') . ')' if $r < 0.8;
-	return "$a not in (select $b from $t->{name} $x where $b is not null)" if $r < 0.85;
+	return "$a not in (select $b from $t->{name} $x" . pick("", " where $b is not null") . ")" if $r < 0.85;
 
 	# an inner join in the sub-select
 	my $t2 = pick(@{ $s->{tables} });
