@@ -76,15 +76,18 @@ find_runs(const HjgOpenSegment *open, HjgProgramRun *runs)
 {
 	const uint32 *first_row = open->segment->first_row;
 	int			n = 0;
+	int			end;
 
-	for (int b = 0; b < open->nblocks; b++)
+	for (int b = hjg_kept_blocks_next(&open->valid, 0, open->nblocks, true); b < open->nblocks;
+		 b = hjg_kept_blocks_next(&open->valid, end, open->nblocks, true))
 	{
-		if (!open->valid[b] || first_row[b] == first_row[b + 1])
+		end = hjg_kept_blocks_next(&open->valid, b, open->nblocks, false);
+		if (first_row[b] == first_row[end])
 			continue;
 		if (n > 0 && runs[n - 1].end_row == first_row[b])
-			runs[n - 1].end_row = first_row[b + 1];
+			runs[n - 1].end_row = first_row[end];
 		else
-			runs[n++] = (HjgProgramRun) {first_row[b], first_row[b + 1]};
+			runs[n++] = (HjgProgramRun) {first_row[b], first_row[end]};
 	}
 	return n;
 }
@@ -112,13 +115,12 @@ note_live_blocks(Collector *collector)
 {
 	const HjgOpenSegment *open = &collector->opener->open;
 
-	for (int b = 0; b < open->nblocks; b++)
-		if (!open->valid[b])
-		{
-			if (collector->nlive == collector->most_live)
-				return false;
-			collector->live[collector->nlive++] = open->first_block + b;
-		}
+	for (int b = -1; (b = hjg_kept_blocks_next(&open->valid, b + 1, open->nblocks, false)) < open->nblocks;)
+	{
+		if (collector->nlive == collector->most_live)
+			return false;
+		collector->live[collector->nlive++] = open->first_block + b;
+	}
 	return true;
 }
 

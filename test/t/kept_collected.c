@@ -202,23 +202,21 @@ wrong_looks(PG_FUNCTION_ARGS)
 {
 	Relation	relation = relation_open(PG_GETARG_OID(0), AccessShareLock);
 	const BlockNumber nblocks = RelationGetNumberOfBlocks(relation);
+	HjgKeptLook look = {0};
 	Buffer		map = InvalidBuffer;
 	int64		nwrong = 0;
 
 	for (uint32 number = 0; number < hjg_kept_count_segments(nblocks); number++)
 	{
-		HjgKeptLook look;
-		int			nvisible = 0;
+		const HjgKeptBlocks *blocks = hjg_kept_look(relation, number, nblocks, &look);
 
-		hjg_kept_look(relation, number, nblocks, &look);
-		for (int b = 0; b < look.nblocks; b++)
+		for (int b = 0; b < HJG_KEPT_BLOCKS; b++)
 		{
-			const bool	visible = (visibilitymap_get_status(relation, hjg_kept_first_block(number) + b, &map) & VISIBILITYMAP_ALL_VISIBLE) != 0;
+			const bool	visible = b < hjg_kept_count_blocks(number, nblocks) &&
+				(visibilitymap_get_status(relation, hjg_kept_first_block(number) + b, &map) & VISIBILITYMAP_ALL_VISIBLE) != 0;
 
-			nvisible += visible;
-			nwrong += visible != look.visible[b];
+			nwrong += visible != hjg_kept_blocks_has(blocks, b);
 		}
-		nwrong += nvisible != look.nvisible;
 	}
 	if (BufferIsValid(map))
 		ReleaseBuffer(map);
