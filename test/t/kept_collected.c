@@ -87,13 +87,15 @@ put_rows(ReturnSetInfo *rsinfo, const HjgCollection *collection, const HjgCollec
 	for (int c = 0; c < ncolumns; c++)
 	{
 		Form_pg_attribute att = TupleDescAttr(rsinfo->setDesc, c);
+		HjgKeptView view;
 
 		vectors[c].column = (HjgColumn) {.attlen = att->attlen, .attbyval = att->attbyval};
 		vectors[c].values = palloc(nrows * sizeof(Datum));
 		vectors[c].isnull = palloc(nrows * sizeof(bool));
-		if (!hjg_kept_check(&segment->views[c]) || segment->views[c].nrows != segment->nrows)
+		hjg_scan_collected_view(segment, c, &view);
+		if (!hjg_kept_check(&view))
 			elog(ERROR, "a segment is damaged");
-		hjg_kept_read(&segment->views[c], first, NULL, nrows, &vectors[c], palloc(nrows * sizeof(HjgNumericSpace)));
+		hjg_kept_read(&view, first, NULL, nrows, &vectors[c], palloc(nrows * sizeof(HjgNumericSpace)));
 	}
 	for (int row = 0; row < nrows; row++)
 	{
@@ -158,14 +160,17 @@ kept_ids(PG_FUNCTION_ARGS)
 	for (int s = 0; s < collection.nsegments; s++)
 		for (int c = 0; c < collection.ncolumns; c++)
 		{
-			const HjgKeptView *view = &collection.segments[s].views[c];
-			const Size	nbytes = view->column->nbytes;
-			char	   *copy = palloc(nbytes + 1);
+			HjgKeptView view;
+			Size		nbytes;
+			char	   *copy;
 
-			if (nbytes > 0 && (pread(fd, copy, nbytes, hjg_kept_offset(view->memory)) != nbytes || memcmp(copy, view->memory, nbytes) != 0 ||
-							   hjg_kept_offset(view->memory) % sizeof(uint64) != 0))
+			hjg_scan_collected_view(&collection.segments[s], c, &view);
+			nbytes = view.column->nbytes;
+			copy = palloc(nbytes + 1);
+			if (nbytes > 0 && (pread(fd, copy, nbytes, hjg_kept_offset(view.memory)) != nbytes || memcmp(copy, view.memory, nbytes) != 0 ||
+							   hjg_kept_offset(view.memory) % sizeof(uint64) != 0))
 				elog(ERROR, "a column is not at its place in the file");
-			accumArrayResult(ids, Int64GetDatum((int64) view->column->id), false, INT8OID, CurrentMemoryContext);
+			accumArrayResult(ids, Int64GetDatum((int64) view.column->id), false, INT8OID, CurrentMemoryContext);
 		}
 	if (pwrite(fd, "x", 1, 0) != -1)
 		elog(ERROR, "the descriptor can write");
