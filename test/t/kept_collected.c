@@ -10,6 +10,7 @@
 #include "access/relation.h"
 #include "access/visibilitymap.h"
 #include "executor/executor.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "storage/bufmgr.h"
@@ -30,6 +31,7 @@ PG_FUNCTION_INFO_V1(collect_and_fail);
 PG_FUNCTION_INFO_V1(kept_ids);
 PG_FUNCTION_INFO_V1(kept_pins);
 PG_FUNCTION_INFO_V1(wrong_looks);
+PG_FUNCTION_INFO_V1(late_look);
 
 /* Start a query, whose plan must be a sequential scan, and collect its rows. */
 static QueryDesc *
@@ -227,4 +229,42 @@ wrong_looks(PG_FUNCTION_ARGS)
 		ReleaseBuffer(map);
 	relation_close(relation, AccessShareLock);
 	PG_RETURN_INT64(nwrong);
+}
+
+/* Count the blocks of the first segment that are served after this look, though their pages are not as they were kept. */
+static int
+count_changed(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look)
+{
+	HjgKeptBlocks valid;
+	int			n = 0;
+
+	(void) hjg_kept_validate(relation, segment, look, NULL, &valid);
+	for (int b = 0; b < segment->nblocks; b++)
+	{
+		Buffer		buffer = ReadBuffer(relation, b);
+
+		n += hjg_kept_blocks_has(&valid, b) && PageGetLSN(BufferGetPage(buffer)) != segment->lsn[b];
+		ReleaseBuffer(buffer);
+	}
+	return n;
+}
+
+/* late_look(table, statement): a look before the statement is used after one that was made after it; counts changed blocks that are served */
+Datum
+late_look(PG_FUNCTION_ARGS)
+{
+	Relation	relation = relation_open(PG_GETARG_OID(0), AccessShareLock);
+	const BlockNumber nblocks = RelationGetNumberOfBlocks(relation);
+	HjgKeptSegment *segment = hjg_kept_pin(hjg_kept_hold(relation), 0);
+	HjgKeptLook *looks = palloc0(2 * sizeof(HjgKeptLook));
+	int			n;
+
+	(void) hjg_kept_look(relation, 0, nblocks, &looks[0]);
+	SPI_connect();
+	SPI_execute(text_to_cstring(PG_GETARG_TEXT_PP(1)), false, 0);
+	SPI_finish();
+	(void) hjg_kept_look(relation, 0, nblocks, &looks[1]);
+	n = count_changed(relation, segment, &looks[1]) + count_changed(relation, segment, &looks[0]);
+	relation_close(relation, AccessShareLock);
+	PG_RETURN_INT32(looks[0].map_lsn == looks[1].map_lsn && looks[0].map_lsn != InvalidXLogRecPtr ? n : -1);
 }
