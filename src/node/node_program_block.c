@@ -337,6 +337,11 @@ write_segment(HjgProgramWriter *writer, const HjgCollectedSegment *collected)
 bool
 hjg_program_end_pipeline(HjgProgramWriter *writer, uint32 sink)
 {
+	const uint64 column_bytes = (uint64) writer->collection.nsegments * writer->nsources * sizeof(HjgProgramColumn);
+
+	if (writer->columns.len + column_bytes > HJG_PROGRAM_MAX_BYTES)
+		return hjg_program_refuse(writer, "it is too large");
+	enlargeStringInfo(&writer->columns, (int) column_bytes);
 	writer->pipeline.first_segment = writer->segments.len / sizeof(HjgProgramSegment);
 	writer->pipeline.nsegments = writer->collection.nsegments;
 	writer->pipeline.ncolumns = writer->nsources;
