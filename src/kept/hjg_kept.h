@@ -14,6 +14,7 @@
 #include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
 #include "port/atomics.h"
+#include "port/pg_bitutils.h"
 #include "storage/block.h"
 #include "storage/buf.h"
 #include "storage/bufpage.h"
@@ -63,6 +64,57 @@ hjg_kept_count_segments(BlockNumber nblocks)
 	return nblocks / HJG_MAP_BLOCKS * HJG_MAP_SEGMENTS + (nblocks % HJG_MAP_BLOCKS + HJG_KEPT_BLOCKS - 1) / HJG_KEPT_BLOCKS;
 }
 
+/* Blocks of a segment: a bit for each, counted from its first block. */
+#define HJG_KEPT_BLOCK_WORDS (HJG_KEPT_BLOCKS / 64)
+
+typedef struct HjgKeptBlocks
+{
+	uint64		words[HJG_KEPT_BLOCK_WORDS];
+} HjgKeptBlocks;
+
+static inline void
+hjg_kept_blocks_add(HjgKeptBlocks *blocks, int block)
+{
+	blocks->words[block / 64] |= UINT64CONST(1) << block % 64;
+}
+
+static inline void
+hjg_kept_blocks_remove(HjgKeptBlocks *blocks, int block)
+{
+	blocks->words[block / 64] &= ~(UINT64CONST(1) << block % 64);
+}
+
+static inline bool
+hjg_kept_blocks_has(const HjgKeptBlocks *blocks, int block)
+{
+	return (blocks->words[block / 64] >> block % 64 & 1) != 0;
+}
+
+static inline int
+hjg_kept_blocks_count(const HjgKeptBlocks *blocks)
+{
+	int			n = 0;
+
+	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
+		n += pg_popcount64(blocks->words[w]);
+	return n;
+}
+
+/* Find the first block from this one on, and before `end`, that is among them, or is not; returns `end` if there is none. */
+static inline int
+hjg_kept_blocks_next(const HjgKeptBlocks *blocks, int block, int end, bool among)
+{
+	while (block < end)
+	{
+		const uint64 word = (among ? blocks->words[block / 64] : ~blocks->words[block / 64]) >> block % 64;
+
+		if (word != 0)
+			return Min(block + pg_rightmost_one_pos64(word), end);
+		block = (block / 64 + 1) * 64;
+	}
+	return end;
+}
+
 typedef enum HjgKeptCode
 {
 	HJG_KEPT_NOT,				/* the segment's values cannot be kept */
@@ -84,9 +136,9 @@ typedef struct HjgKeptColumn
 	int16		scale;
 	bool		has_nulls;
 	Oid			type;
+	uint32		nwords;
 	int64		least;			/* of integers and numbers, */
 	int64		greatest;		/* both of 0 if there are none */
-	uint32		nwords;
 	uint64		id;				/* of this column alone, for as long as the server runs; 0: it is not in the store */
 	dsa_pointer place;			/* InvalidDsaPointer: nothing is kept, or it takes no memory */
 	Size		nbytes;
@@ -94,27 +146,41 @@ typedef struct HjgKeptColumn
 	uint64		words_checksum; /* and of the words' part of it, from their places on */
 } HjgKeptColumn;
 
-/* A segment. What a reader sees of it does not change, except for map_lsn, stale and the counts. */
+/*
+ * A segment. What a reader sees of it does not change, except for map_lsn, fit and the counts. What every use looks at is together,
+ * in few cache lines; what is before it belongs to single blocks.
+ */
 typedef struct HjgKeptSegment
 {
+	XLogRecPtr	lsn[HJG_KEPT_BLOCKS];	/* of the heap page */
+	uint32		first_row[HJG_KEPT_BLOCKS + 1];
+	uint32		nfills;			/* how often it was made */
+	dsa_pointer next_orphan;
+
 	uint32		number;
 	uint16		nblocks;
 	uint16		ncolumns;
 	uint16		max_columns;	/* for which it has space */
 	uint32		nrows;
-	uint32		nfills;			/* how often it was made */
 	pg_atomic_uint32 pins;
 	pg_atomic_uint32 recent;	/* uses that eviction has not yet forgotten */
 	pg_atomic_uint32 nserved;	/* uses since it was made, and */
 	pg_atomic_uint32 nrefused;	/* those that found much of it out of date */
 	pg_atomic_uint64 map_lsn;	/* see kept_valid.c */
-	bool		kept[HJG_KEPT_BLOCKS];	/* was the block all-visible? */
-	bool		stale[HJG_KEPT_BLOCKS]; /* has it changed since? */
-	XLogRecPtr	lsn[HJG_KEPT_BLOCKS];	/* of the heap page */
-	uint32		first_row[HJG_KEPT_BLOCKS + 1];
-	dsa_pointer next_orphan;
+	pg_atomic_uint64 fit[HJG_KEPT_BLOCK_WORDS]; /* HjgKeptBlocks: all-visible when it was made, and not known to have changed since */
 	HjgKeptColumn columns[FLEXIBLE_ARRAY_MEMBER];
 } HjgKeptSegment;
+
+/* Get the blocks that are fit at this moment. */
+static inline HjgKeptBlocks
+hjg_kept_fit_blocks(const HjgKeptSegment *segment)
+{
+	HjgKeptBlocks fit;
+
+	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
+		fit.words[w] = pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &segment->fit[w]));
+	return fit;
+}
 
 static inline Size
 hjg_kept_segment_bytes(int max_columns)
@@ -262,8 +328,8 @@ typedef enum HjgKeptFound
 	HJG_KEPT_IMPOSSIBLE			/* it cannot have it */
 } HjgKeptFound;
 
-/* Find a column of this type. */
-extern HjgKeptFound hjg_kept_view(const HjgKeptSegment *segment, AttrNumber attno, Oid type, HjgKeptView *view);
+/* Find a column of this type. It is looked for at *place first, where it was in another segment; sets that. */
+extern HjgKeptFound hjg_kept_view(const HjgKeptSegment *segment, AttrNumber attno, Oid type, int *place, HjgKeptView *view);
 /* View a column of nrows rows in this memory, which is NULL if it takes none. */
 extern void hjg_kept_view_at(const HjgKeptColumn *column, uint32 nrows, const char *memory, HjgKeptView *view);
 /* Is the column's memory as it was written? To be asked before it is read. */
@@ -284,23 +350,27 @@ extern uint32 hjg_kept_builder_write(HjgKeptBuilder *builder, HjgKeptView *views
 
 /* ---------- validity (kept_valid.c) ---------- */
 
-/* The visibility map's view of a segment's blocks. */
+/* A look at a page of the visibility map, of the segments that it covers. All zeros: none was looked at yet. */
 typedef struct HjgKeptLook
 {
-	XLogRecPtr	map_lsn;		/* of its page; InvalidXLogRecPtr: there is none */
-	int			nblocks;
-	int			nvisible;
-	bool		visible[HJG_KEPT_BLOCKS];
+	uint32		first;			/* the segments */
+	uint32		end;
+	BlockNumber nblocks;		/* of the table */
+	XLogRecPtr	map_lsn;		/* of the page; InvalidXLogRecPtr: there is none */
+	HjgKeptBlocks visible[HJG_MAP_SEGMENTS];
 } HjgKeptLook;
 
 /* May scans under the snapshot use what is kept of the table? */
 extern bool hjg_kept_may_serve(Relation relation, Snapshot snapshot);
 /* Did the current transaction make, or change, the column's row of the catalog? */
 extern bool hjg_kept_is_new(Relation relation, AttrNumber attno);
-/* Look at the map, after the snapshot was taken; the table has nblocks. */
-extern void hjg_kept_look(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook *look);
-/* Find the blocks of a segment that may be served; returns how many they are. */
-extern int	hjg_kept_validate(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look, BufferAccessStrategy strategy, bool *valid);
+/*
+ * Get the all-visible blocks of a segment of a table of nblocks. Looks at the segment's page of the map, unless the look is one at
+ * that page; it must be made after the snapshot was taken.
+ */
+extern const HjgKeptBlocks *hjg_kept_look(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook *look);
+/* Find the blocks of a segment that may be served: some of those that the look showed. Returns how many they are. */
+extern int	hjg_kept_validate(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look, BufferAccessStrategy strategy, HjgKeptBlocks *valid);
 /* May a heap page, under its share lock, be kept, where the map said so before? Gets its LSN. */
 extern bool hjg_kept_is_page_fit(Page page, XLogRecPtr *lsn);
 

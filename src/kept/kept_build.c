@@ -74,8 +74,7 @@ struct HjgKeptBuilder
 	int			nblocks;
 	uint32		nrows;
 	BuiltColumn *columns;
-	bool		any_kept;
-	bool		kept[HJG_KEPT_BLOCKS];
+	HjgKeptBlocks kept;
 	XLogRecPtr	lsn[HJG_KEPT_BLOCKS];
 	uint32		first_row[HJG_KEPT_BLOCKS + 1];
 };
@@ -102,7 +101,7 @@ void
 hjg_kept_builder_reset(HjgKeptBuilder *builder)
 {
 	builder->nblocks = 0;
-	builder->any_kept = false;
+	builder->kept = (HjgKeptBlocks) {0};
 	builder->nrows = 0;
 	for (int c = 0; c < builder->ncolumns; c++)
 	{
@@ -365,8 +364,8 @@ hjg_kept_builder_add(HjgKeptBuilder *builder, XLogRecPtr lsn, const HjgVector *v
 	const int	block = builder->nblocks++;
 
 	Assert(block < HJG_KEPT_BLOCKS);
-	builder->kept[block] = nrows >= 0;
-	builder->any_kept |= nrows >= 0;
+	if (nrows >= 0)
+		hjg_kept_blocks_add(&builder->kept, block);
 	builder->lsn[block] = lsn;
 	builder->first_row[block] = builder->nrows;
 	if (nrows > 0)
@@ -539,7 +538,7 @@ hjg_kept_builder_write(HjgKeptBuilder *builder, HjgKeptView *views)
 HjgKeptSegment *
 hjg_kept_builder_finish(HjgKeptBuilder *builder, HjgKeptHold *hold, uint32 number, XLogRecPtr map_lsn, uint32 nfills)
 {
-	dsa_pointer place = builder->any_kept ? hjg_kept_allocate(hold, hjg_kept_segment_bytes(builder->ncolumns)) : InvalidDsaPointer;
+	dsa_pointer place = hjg_kept_blocks_count(&builder->kept) > 0 ? hjg_kept_allocate(hold, hjg_kept_segment_bytes(builder->ncolumns)) : InvalidDsaPointer;
 	HjgKeptSegment *segment;
 	bool		fits = true;
 
@@ -555,7 +554,8 @@ hjg_kept_builder_finish(HjgKeptBuilder *builder, HjgKeptHold *hold, uint32 numbe
 	pg_atomic_init_u32(&segment->nserved, 0);
 	pg_atomic_init_u32(&segment->nrefused, 0);
 	pg_atomic_init_u64(&segment->map_lsn, map_lsn);
-	memcpy(segment->kept, builder->kept, sizeof(segment->kept));
+	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
+		pg_atomic_init_u64(&segment->fit[w], builder->kept.words[w]);
 	memcpy(segment->lsn, builder->lsn, sizeof(segment->lsn));
 	memcpy(segment->first_row, builder->first_row, sizeof(segment->first_row));
 	while (fits && segment->ncolumns < builder->ncolumns)

@@ -40,21 +40,30 @@ hjg_kept_view_at(const HjgKeptColumn *column, uint32 nrows, const char *memory, 
 	}
 }
 
-HjgKeptFound
-hjg_kept_view(const HjgKeptSegment *segment, AttrNumber attno, Oid type, HjgKeptView *view)
+static bool
+is_column_at(const HjgKeptSegment *segment, int place, AttrNumber attno, Oid type)
 {
-	for (int c = 0; c < segment->ncolumns; c++)
-	{
-		const HjgKeptColumn *column = &segment->columns[c];
+	return place < segment->ncolumns && segment->columns[place].attno == attno && segment->columns[place].type == type;
+}
 
-		if (column->attno != attno || column->type != type)
-			continue;
-		if (column->code == HJG_KEPT_NOT)
-			return HJG_KEPT_IMPOSSIBLE;
-		hjg_kept_view_at(column, segment->nrows, column->nbytes > 0 ? hjg_kept_address(column->place) : NULL, view);
-		return HJG_KEPT_FOUND;
+HjgKeptFound
+hjg_kept_view(const HjgKeptSegment *segment, AttrNumber attno, Oid type, int *place, HjgKeptView *view)
+{
+	const HjgKeptColumn *column;
+
+	if (!is_column_at(segment, *place, attno, type))
+	{
+		*place = 0;
+		while (*place < segment->ncolumns && !is_column_at(segment, *place, attno, type))
+			++*place;
+		if (*place == segment->ncolumns)
+			return HJG_KEPT_MISSING;
 	}
-	return HJG_KEPT_MISSING;
+	column = &segment->columns[*place];
+	if (column->code == HJG_KEPT_NOT)
+		return HJG_KEPT_IMPOSSIBLE;
+	hjg_kept_view_at(column, segment->nrows, column->nbytes > 0 ? hjg_kept_address(column->place) : NULL, view);
+	return HJG_KEPT_FOUND;
 }
 
 bool

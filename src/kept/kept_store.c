@@ -584,17 +584,15 @@ hjg_kept_drop(HjgKeptHold *hold, const HjgKeptSegment *segment)
 static void
 add_segment_use(HjgKeptUse *uses, const HjgKeptSegment *segment)
 {
-	uint64		nblocks = 0;
+	const HjgKeptBlocks fit = hjg_kept_fit_blocks(segment);
 
-	for (int b = 0; b < segment->nblocks; b++)
-		nblocks += segment->kept[b] && !segment->stale[b];
 	for (int c = 0; c < segment->ncolumns; c++)
 	{
 		const HjgKeptColumn *column = &segment->columns[c];
 		HjgKeptUse *use = &uses[column->attno * NCODES + column->code];
 
 		use->nsegments++;
-		use->nblocks += nblocks;
+		use->nblocks += hjg_kept_blocks_count(&fit);
 		use->nrows += segment->nrows;
 		use->nbytes += column->nbytes;
 	}

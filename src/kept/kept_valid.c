@@ -9,22 +9,25 @@
  * visibility map was seen to be set. With it the page's LSN is kept, and with the segment the LSN of the map's page, read with the
  * bits and before any heap page.
  *
- * Using. A scan looks at the map after its snapshot was taken: bits and LSN of the map's page under one share lock.
+ * Using. A scan looks at a page of the map after its snapshot was taken, once for all segments that the page covers: bits and LSN under
+ * one share lock.
  *
  *	1. The bit is clear: the page is read live.
- *	2. The bit is set and the map's LSN is the kept one: used. Whoever changes rows of a page clears the bit before, under the page's
- *	   exclusive lock, and so before its transaction commits, and before any snapshot that sees the change. Setting a bit is logged
- *	   and stamps the map's page with a newer LSN (visibilitymap_set()). So the bit was not cleared, and the page's rows are as they
- *	   were.
+ *	2. The bit is set and the map's LSN is the one that the segment knows: used. Whoever changes rows of a page clears the bit before,
+ *	   under the page's exclusive lock, and so before its transaction commits, and before any snapshot that sees the change. Setting a
+ *	   bit is logged and stamps the map's page with a newer LSN (visibilitymap_set()). So the bit was not cleared, and the page's rows
+ *	   are as they were.
  *	3. The bit is set and the map's LSN is another one: some bit of the page's 32,672 was set meanwhile. The heap page itself is
- *	   asked: if it is marked all-visible and has the kept LSN, nothing that is logged has changed it. When all blocks of the segment
- *	   whose bits are set have been asked, the segment takes over the map's LSN; a page with another LSN makes its block stale for
- *	   good.
+ *	   asked: if it is marked all-visible and has the kept LSN, nothing that is logged has changed it. If the look is newer than what
+ *	   the segment knows, the segment takes over the map's LSN, and each block that was not asked, as its bit was clear, or has another
+ *	   LSN, is unfit for good before that: its bit may have been set when another process looked, whose look has the same LSN and
+ *	   comes to the segment later.
  *
- * A change that comes after the look belongs to a transaction that the snapshot does not see, as with index-only scans, or to a later
- * command of the same query, which the snapshot does not see either. Rows that vacuum removes after the look, or freezes, were
- * dead to all snapshots, or alive to all, this one among them, as the snapshot holds back vacuum's horizon. For the same reason an
- * old snapshot sees the same rows of an all-visible page as a new one: the bit could only be set when all snapshots did. That is
+ * A look may be older than what it is used for. A change that comes after the look belongs to a transaction that the snapshot does
+ * not see, as with index-only scans, or to a later command of the same query, which the snapshot does not see either. Rows that vacuum
+ * removes after the look, or freezes, were dead to all snapshots, or alive to all, this one among them, as the snapshot holds back
+ * vacuum's horizon. For the same reason an old snapshot sees the same rows of an all-visible page as a new one: the bit could only be
+ * set when all snapshots did. So what another process has kept of a page after the look is as good as what was kept before. That is
  * not so in two cases, where nothing is kept and nothing is served: on a standby, whose snapshots do not hold back the primary, and
  * with old_snapshot_threshold (until 16).
  *
@@ -52,6 +55,7 @@
 #include "access/htup_details.h"
 #include "access/visibilitymap.h"
 #include "access/xact.h"
+#include "port/pg_bswap.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -79,46 +83,75 @@ hjg_kept_is_new(Relation relation, AttrNumber attno)
 	return is_new;
 }
 
-/* Is a block's bit set in a page of the map? As visibilitymap_get_status() finds it, without a call for each block. */
-static bool
-is_all_visible(const uint8 *bits, BlockNumber block_of_page)
-{
-	const BlockNumber per_byte = BITS_PER_BYTE / BITS_PER_HEAPBLOCK;
+/* Bytes of the map that are a segment's. */
+#define MAP_BYTES (HJG_KEPT_BLOCKS * BITS_PER_HEAPBLOCK / BITS_PER_BYTE)
 
-	return (bits[block_of_page / per_byte] >> block_of_page % per_byte * BITS_PER_HEAPBLOCK & VISIBILITYMAP_ALL_VISIBLE) != 0;
+StaticAssertDecl(BITS_PER_HEAPBLOCK == 2 && VISIBILITYMAP_ALL_VISIBLE == 1, "all-visible blocks are the map's even bits");
+
+/* Gather the even bits of 8 bytes of the map. */
+static uint64
+even_bits(const uint8 *bytes)
+{
+	uint64		bits;
+
+	memcpy(&bits, bytes, sizeof(bits));
+#ifdef WORDS_BIGENDIAN
+	bits = pg_bswap64(bits);
+#endif
+	bits &= UINT64CONST(0x5555555555555555);
+	bits = (bits | bits >> 1) & UINT64CONST(0x3333333333333333);
+	bits = (bits | bits >> 2) & UINT64CONST(0x0f0f0f0f0f0f0f0f);
+	bits = (bits | bits >> 4) & UINT64CONST(0x00ff00ff00ff00ff);
+	bits = (bits | bits >> 8) & UINT64CONST(0x0000ffff0000ffff);
+	return (uint32) (bits | bits >> 16);
 }
 
-void
-hjg_kept_look(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook *look)
+/* Find the first so many blocks that are all-visible by a segment's bytes of the map. */
+static HjgKeptBlocks
+find_all_visible(const uint8 *bytes, int nblocks)
 {
-	const BlockNumber first = hjg_kept_first_block(number);
-	Buffer		map = InvalidBuffer;
-	const uint8 *bits;
+	HjgKeptBlocks visible;
 
-	look->map_lsn = InvalidXLogRecPtr;
-	look->nblocks = hjg_kept_count_blocks(number, nblocks);
-	look->nvisible = 0;
-	memset(look->visible, false, sizeof(look->visible));
-	if (look->nblocks == 0)
-		return;
-	(void) visibilitymap_get_status(relation, first, &map);	/* pins the page, if there is one */
+	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
+	{
+		const int	n = nblocks - w * 64;
+
+		visible.words[w] = even_bits(bytes + w * 16) | even_bits(bytes + w * 16 + 8) << 32;
+		if (n < 64)
+			visible.words[w] &= n > 0 ? (UINT64CONST(1) << n) - 1 : 0;
+	}
+	return visible;
+}
+
+/* Look at the page of the map that has the segment. */
+static void
+look_at_page(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook *look)
+{
+	uint8		bytes[HJG_MAP_SEGMENTS * MAP_BYTES] = {0};
+	Buffer		map = InvalidBuffer;
+
+	*look = (HjgKeptLook) {.first = number / HJG_MAP_SEGMENTS * HJG_MAP_SEGMENTS, .nblocks = nblocks};
+	look->end = look->first + HJG_MAP_SEGMENTS;
+	(void) visibilitymap_get_status(relation, hjg_kept_first_block(number), &map);	/* pins the page, if there is one */
 	if (!BufferIsValid(map))
 		return;
 	/* bits and LSN must be of one moment */
 	LockBuffer(map, BUFFER_LOCK_SHARE);
 	look->map_lsn = PageGetLSN(BufferGetPage(map));
-	bits = (const uint8 *) PageGetContents(BufferGetPage(map));
-	for (int b = 0; b < look->nblocks; b++)
-	{
-		look->visible[b] = is_all_visible(bits, first % HJG_MAP_BLOCKS + b);
-		look->nvisible += look->visible[b];
-	}
+	memcpy(bytes, PageGetContents(BufferGetPage(map)), HJG_MAP_BLOCKS * BITS_PER_HEAPBLOCK / BITS_PER_BYTE);
 	UnlockReleaseBuffer(map);
 	if (XLogRecPtrIsInvalid(look->map_lsn))
-	{
-		memset(look->visible, false, sizeof(look->visible));
-		look->nvisible = 0;
-	}
+		return;
+	for (int s = 0; s < HJG_MAP_SEGMENTS; s++)
+		look->visible[s] = find_all_visible(bytes + s * MAP_BYTES, hjg_kept_count_blocks(look->first + s, nblocks));
+}
+
+const HjgKeptBlocks *
+hjg_kept_look(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook *look)
+{
+	if (number < look->first || number >= look->end || nblocks != look->nblocks)
+		look_at_page(relation, number, nblocks, look);
+	return &look->visible[number - look->first];
 }
 
 bool
@@ -142,25 +175,37 @@ is_page_same(Relation relation, BlockNumber block, XLogRecPtr kept_lsn, BufferAc
 	return same;
 }
 
-int
-hjg_kept_validate(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look, BufferAccessStrategy strategy, bool *valid)
+/*
+ * Take out the blocks whose pages are not as they were. If the look is newer than the one that the segment knows, which was at
+ * map_lsn, the segment takes it over, and all other blocks are unfit for good.
+ */
+static void
+compare_pages(Relation relation, HjgKeptSegment *segment, uint64 map_lsn, const HjgKeptLook *look, BufferAccessStrategy strategy, HjgKeptBlocks *valid)
 {
 	const BlockNumber first = hjg_kept_first_block(segment->number);
-	const int	nblocks = Min(look->nblocks, segment->nblocks);
-	const bool	same_map = pg_atomic_read_u64(&segment->map_lsn) == look->map_lsn;
-	int			nvalid = 0;
 
-	memset(valid, false, HJG_KEPT_BLOCKS * sizeof(bool));
-	for (int b = 0; b < nblocks; b++)
-	{
-		if (!look->visible[b] || !segment->kept[b] || segment->stale[b])
-			continue;
-		valid[b] = same_map || is_page_same(relation, first + b, segment->lsn[b], strategy);
-		if (!valid[b])
-			segment->stale[b] = true;
-		nvalid += valid[b];
-	}
-	if (!same_map)
-		pg_atomic_write_u64(&segment->map_lsn, look->map_lsn);
-	return nvalid;
+	for (int b = -1; (b = hjg_kept_blocks_next(valid, b + 1, segment->nblocks, true)) < segment->nblocks;)
+		if (!is_page_same(relation, first + b, segment->lsn[b], strategy))
+			hjg_kept_blocks_remove(valid, b);
+	if (look->map_lsn < map_lsn)
+		return;
+	/* this order, as a process that sees the new LSN must not see the unfit blocks */
+	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
+		pg_atomic_fetch_and_u64(&segment->fit[w], valid->words[w]);
+	pg_atomic_compare_exchange_u64(&segment->map_lsn, &map_lsn, look->map_lsn);
+}
+
+int
+hjg_kept_validate(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look, BufferAccessStrategy strategy, HjgKeptBlocks *valid)
+{
+	const HjgKeptBlocks *visible = &look->visible[segment->number - look->first];
+	const uint64 map_lsn = pg_atomic_read_u64(&segment->map_lsn);
+
+	pg_read_barrier();
+	*valid = hjg_kept_fit_blocks(segment);
+	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
+		valid->words[w] &= visible->words[w];
+	if (map_lsn != look->map_lsn)
+		compare_pages(relation, segment, map_lsn, look, strategy, valid);
+	return hjg_kept_blocks_count(valid);
 }

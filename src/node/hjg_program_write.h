@@ -19,6 +19,7 @@
 #include "node/hjg_aggregate.h"
 #include "node/hjg_node.h"
 #include "scan/hjg_scan.h"
+#include "service/hjg_service.h"
 
 /* The numbers of strings: equal strings have one. */
 typedef struct HjgProgramWords
@@ -107,8 +108,8 @@ extern int	hjg_program_load_all(HjgProgramWriter *writer, HjgProgramValue **valu
 /* Begin a pipeline over the collection; end it at a table, or HJG_PROGRAM_TO_GROUPS. */
 extern void hjg_program_begin_pipeline(HjgProgramWriter *writer);
 extern bool hjg_program_end_pipeline(HjgProgramWriter *writer, uint32 sink);
-/* Put the block together; NULL if it is too large. */
-extern HjgProgram *hjg_program_finish(HjgProgramWriter *writer, const HjgProgram *head);
+/* Put the block together, of parts that the head, which is the first one, and the writer have. */
+extern bool hjg_program_finish(HjgProgramWriter *writer, HjgProgram *head, HjgProgramPart *parts);
 
 /* ---------- node_program_rows.c ---------- */
 

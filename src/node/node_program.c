@@ -37,6 +37,7 @@ typedef struct ProgramGroups
 	int			narguments;
 	HjgProgramValue arguments[HJG_PROGRAM_MAX_ARGUMENTS];
 	HjgProgram	head;
+	HjgProgramPart parts[HJG_PROGRAM_PARTS];
 } ProgramGroups;
 
 /* ---------- writing ---------- */
@@ -170,8 +171,8 @@ count_most_groups(const HjgAggregateState *state)
 		get_hash_memory_limit() / (GROUP_BYTES + state->aggregation->record_bytes + state->nkept * sizeof(Datum)) + 1;
 }
 
-/* Write the program; NULL, and writer->why, if it cannot be written. */
-static HjgProgram *
+/* Write the program. */
+static bool
 write_program(ProgramGroups *groups)
 {
 	HjgAggregateState *state = groups->state;
@@ -183,12 +184,12 @@ write_program(ProgramGroups *groups)
 	if (!find_group_columns(groups, &wanted) ||
 		!hjg_program_write_rows(groups->writer, state->child.plan, state->child.scan, wanted, groups->values) ||
 		!write_keys(groups) || !write_arguments(groups) || !hjg_program_end_pipeline(groups->writer, HJG_PROGRAM_TO_GROUPS))
-		return NULL;
+		return false;
 	groups->head = (HjgProgram) {
 		.nkeys = groups->nkeys, .expected_groups = list_nth_int(scalars, HJG_AGGREGATE_SCALAR_GROUPS),
 		.max_groups = count_most_groups(state)
 	};
-	return hjg_program_finish(groups->writer, &groups->head);
+	return hjg_program_finish(groups->writer, &groups->head, groups->parts);
 }
 
 /* ---------- the groups ---------- */
@@ -348,20 +349,18 @@ static bool
 run_and_take(HjgAggregateState *state, HjgDeviceId device)
 {
 	ProgramGroups groups = {.state = state, .writer = hjg_program_writer_create(state->css.ss.ps.state)};
-	HjgProgram *program = write_program(&groups);
 	HjgReason	reason;
 	HjgJobStats stats;
 	uint64		nwords;
 	uint64	   *words;
 
-	if (program == NULL)
+	if (!write_program(&groups))
 	{
 		hjg_service_count_fallback(HJG_REASON_PROGRAM_REFUSED);
 		state->program.why = groups.writer->why;
 		return false;
 	}
-	words = hjg_job_run_program(program, device,
-							1 + program->max_groups * hjg_program_group_words(groups.nkeys, groups.narguments), &nwords, &stats, &reason);
+	words = hjg_job_run_program(groups.parts, device, &nwords, &stats, &reason);
 	if (words != NULL && !is_possible_result(&groups, words, nwords))
 	{
 		words = NULL;
@@ -376,7 +375,7 @@ run_and_take(HjgAggregateState *state, HjgDeviceId device)
 	take_groups(&groups, words);
 	hjg_stats_add(&state->program.stats, &stats);
 	state->program.nruns++;
-	state->program.bytes += program->nbytes;
+	state->program.bytes += groups.head.nbytes;
 	state->program.why = NULL;
 	HJG_ADD_COUNTS(state->report.kept_blocks, groups.writer->counts);
 	return true;

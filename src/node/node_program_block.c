@@ -30,6 +30,15 @@ hjg_program_writer_create(EState *estate)
 	return writer;
 }
 
+/* Make an array longer by so many bytes; returns their place. */
+static void *
+extend_array(StringInfo array, Size nbytes)
+{
+	enlargeStringInfo(array, nbytes);
+	array->len += nbytes;
+	return array->data + array->len - nbytes;
+}
+
 bool
 hjg_program_refuse(HjgProgramWriter *writer, const char *why)
 {
@@ -260,9 +269,7 @@ write_map(HjgProgramWriter *writer, const HjgProgramSource *source, const HjgKep
 	if (writer->nwords > MOST_WORDS)
 		return hjg_program_refuse(writer, "its strings are too many");
 	*place = writer->maps.len / sizeof(uint32);
-	enlargeStringInfo(&writer->maps, nwords * sizeof(uint32));
-	map = (uint32 *) (writer->maps.data + writer->maps.len);
-	writer->maps.len += nwords * sizeof(uint32);
+	map = extend_array(&writer->maps, nwords * sizeof(uint32));
 	if (source->test != NULL)
 		map_passes(source->test, view, map);
 	else if (!map_numbers(writer, source->words, view, attlen, map))
@@ -293,42 +300,48 @@ copy_memory(HjgProgramWriter *writer, const HjgKeptView *view)
 }
 
 static bool
-write_source(HjgProgramWriter *writer, const HjgProgramSource *source, const HjgCollectedSegment *segment)
+write_source(HjgProgramWriter *writer, const HjgProgramSource *source, const HjgCollectedSegment *segment, HjgProgramColumn *column)
 {
-	const HjgKeptView *view = &segment->views[source->collected];
-	const HjgKeptColumn *kept = view->column;
-	HjgProgramColumn column = {
-		.nbytes = view->memory != NULL ? kept->nbytes : 0, .checksum = kept->checksum, .id = segment->own ? 0 : kept->id,
+	HjgKeptView view;
+	const HjgKeptColumn *kept;
+
+	hjg_scan_collected_view(segment, source->collected, &view);
+	kept = view.column;
+	*column = (HjgProgramColumn) {
+		.nbytes = view.memory != NULL ? kept->nbytes : 0, .checksum = kept->checksum, .id = segment->memory != NULL ? 0 : kept->id,
 		.least = kept->code == HJG_KEPT_WORDS ? 0 : kept->least, .width = kept->width, .has_nulls = kept->has_nulls, .nwords = kept->nwords
 	};
-
-	if (column.nbytes > 0)
-		column.place = segment->own ? copy_memory(writer, view) : hjg_kept_offset(view->memory);
-	if (!write_map(writer, source, view, &column.map))
-		return false;
-	appendBinaryStringInfo(&writer->columns, (const char *) &column, sizeof(column));
-	return true;
+	if (column->nbytes > 0)
+		column->place = segment->memory != NULL ? copy_memory(writer, &view) : hjg_kept_offset(view.memory);
+	return write_map(writer, source, &view, &column->map);
 }
 
 static bool
 write_segment(HjgProgramWriter *writer, const HjgCollectedSegment *collected)
 {
-	const HjgProgramSegment segment = {
+	HjgProgramSegment *segment = extend_array(&writer->segments, sizeof(HjgProgramSegment));
+	HjgProgramColumn *columns;
+
+	*segment = (HjgProgramSegment) {
 		.nrows = collected->nrows, .first_column = writer->columns.len / sizeof(HjgProgramColumn),
 		.first_run = writer->runs.len / sizeof(HjgProgramRun), .nruns = collected->nruns
 	};
-
+	memcpy(extend_array(&writer->runs, collected->nruns * sizeof(HjgProgramRun)), collected->runs, collected->nruns * sizeof(HjgProgramRun));
+	columns = extend_array(&writer->columns, writer->nsources * sizeof(HjgProgramColumn));
 	for (int s = 0; s < writer->nsources; s++)
-		if (!write_source(writer, &writer->sources[s], collected))
+		if (!write_source(writer, &writer->sources[s], collected, &columns[s]))
 			return false;
-	appendBinaryStringInfo(&writer->runs, (const char *) collected->runs, collected->nruns * sizeof(HjgProgramRun));
-	appendBinaryStringInfo(&writer->segments, (const char *) &segment, sizeof(segment));
 	return true;
 }
 
 bool
 hjg_program_end_pipeline(HjgProgramWriter *writer, uint32 sink)
 {
+	const uint64 column_bytes = (uint64) writer->collection.nsegments * writer->nsources * sizeof(HjgProgramColumn);
+
+	if (writer->columns.len + column_bytes > HJG_PROGRAM_MAX_BYTES)
+		return hjg_program_refuse(writer, "it is too large");
+	enlargeStringInfo(&writer->columns, (int) column_bytes);
 	writer->pipeline.first_segment = writer->segments.len / sizeof(HjgProgramSegment);
 	writer->pipeline.nsegments = writer->collection.nsegments;
 	writer->pipeline.ncolumns = writer->nsources;
@@ -348,50 +361,37 @@ hjg_program_end_pipeline(HjgProgramWriter *writer, uint32 sink)
 
 /* ---------- the block ---------- */
 
-/* Copy an array to the block; returns where the next one begins. */
-static uint64
-place_array(HjgProgram *program, uint64 at, const StringInfoData *from, size_t element, HjgProgramArray *array)
+/* Give an array of the program its place. */
+static void
+place_array(HjgProgram *head, StringInfo from, size_t element, HjgProgramArray *array, HjgProgramPart *part)
 {
-	*array = (HjgProgramArray) {.off = (uint32) at, .n = (uint32) (from->len / element)};
-	memcpy((char *) program + at, from->data, from->len);
-	return MAXALIGN(at + from->len);
+	*array = (HjgProgramArray) {.off = (uint32) head->nbytes, .n = (uint32) (from->len / element)};
+	while (from->len % MAXIMUM_ALIGNOF != 0)
+		appendStringInfoChar(from, 0);
+	*part = (HjgProgramPart) {.words = (const uint64 *) from->data, .nwords = from->len / sizeof(uint64)};
+	head->nbytes += from->len;
 }
 
-HjgProgram *
-hjg_program_finish(HjgProgramWriter *writer, const HjgProgram *head)
+bool
+hjg_program_finish(HjgProgramWriter *writer, HjgProgram *head, HjgProgramPart *parts)
 {
-	const StringInfoData *arrays[] = {
-		&writer->pipelines, &writer->tables, &writer->steps, &writer->segments, &writer->columns, &writer->runs, &writer->maps,
-		&writer->values, &writer->arguments, &writer->memory
-	};
-	uint64		nbytes = MAXALIGN(sizeof(HjgProgram));
-	HjgProgram *program;
-	HjgProgramColumn *columns;
-	uint64		at = MAXALIGN(sizeof(HjgProgram));
+	HjgProgramColumn *columns = (HjgProgramColumn *) writer->columns.data;
+	HjgProgramArray memory;
 
-	for (int i = 0; i < lengthof(arrays); i++)
-		nbytes += MAXALIGN(arrays[i]->len);
-	if (nbytes > HJG_PROGRAM_MAX_BYTES)
-	{
-		hjg_program_refuse(writer, "it is too large");
-		return NULL;
-	}
-	program = MemoryContextAllocExtended(CurrentMemoryContext, nbytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	*program = *head;
-	program->nbytes = nbytes;
-	at = place_array(program, at, &writer->pipelines, sizeof(HjgProgramPipeline), &program->pipelines);
-	at = place_array(program, at, &writer->tables, sizeof(HjgProgramTable), &program->tables);
-	at = place_array(program, at, &writer->steps, sizeof(HjgProgramStep), &program->steps);
-	at = place_array(program, at, &writer->segments, sizeof(HjgProgramSegment), &program->segments);
-	at = place_array(program, at, &writer->columns, sizeof(HjgProgramColumn), &program->columns);
-	at = place_array(program, at, &writer->runs, sizeof(HjgProgramRun), &program->runs);
-	at = place_array(program, at, &writer->maps, sizeof(uint32), &program->maps);
-	at = place_array(program, at, &writer->values, sizeof(int64), &program->values);
-	at = place_array(program, at, &writer->arguments, sizeof(HjgProgramArgument), &program->arguments);
-	memcpy((char *) program + at, writer->memory.data, writer->memory.len);
-	columns = (HjgProgramColumn *) ((char *) program + program->columns.off);
-	for (uint32 c = 0; c < program->columns.n; c++)
+	parts[0] = (HjgProgramPart) {.words = (const uint64 *) head, .nwords = sizeof(*head) / sizeof(uint64)};
+	head->nbytes = sizeof(*head);
+	place_array(head, &writer->pipelines, sizeof(HjgProgramPipeline), &head->pipelines, &parts[1]);
+	place_array(head, &writer->tables, sizeof(HjgProgramTable), &head->tables, &parts[2]);
+	place_array(head, &writer->steps, sizeof(HjgProgramStep), &head->steps, &parts[3]);
+	place_array(head, &writer->segments, sizeof(HjgProgramSegment), &head->segments, &parts[4]);
+	place_array(head, &writer->columns, sizeof(HjgProgramColumn), &head->columns, &parts[5]);
+	place_array(head, &writer->runs, sizeof(HjgProgramRun), &head->runs, &parts[6]);
+	place_array(head, &writer->maps, sizeof(uint32), &head->maps, &parts[7]);
+	place_array(head, &writer->values, sizeof(int64), &head->values, &parts[8]);
+	place_array(head, &writer->arguments, sizeof(HjgProgramArgument), &head->arguments, &parts[9]);
+	place_array(head, &writer->memory, 1, &memory, &parts[10]);
+	for (uint32 c = 0; memory.n > 0 && c < head->columns.n; c++)
 		if (columns[c].place & HJG_PROGRAM_IN_BLOCK)
-			columns[c].place += at;
-	return program;
+			columns[c].place += memory.off;
+	return head->nbytes <= HJG_PROGRAM_MAX_BYTES || hjg_program_refuse(writer, "it is too large");
 }

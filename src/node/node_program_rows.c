@@ -75,10 +75,11 @@ describe_values(HjgProgramWriter *writer, HjgProgramValue *values)
 		values[c] = (HjgProgramValue) {.collected = c, .reg = -1};
 		if (!att->attbyval)
 			values[c].form = getBaseType(att->atttypid) == NUMERICOID ? HJG_VALUE_NUMBER : HJG_VALUE_WORD;
-		for (int s = 0; s < collection->nsegments; s++)
-			if (!note_segment(writer, collection->segments[s].views[c].column, s == 0, &values[c]))
-				return false;
 	}
+	for (int s = 0; s < collection->nsegments; s++)
+		for (int c = 0; c < collection->ncolumns; c++)
+			if (!note_segment(writer, collection->segments[s].columns[c], s == 0, &values[c]))
+				return false;
 	return true;
 }
 

@@ -156,8 +156,8 @@ extern const HjgFilter *hjg_scan_filter_bound(HjgScanFilter *filter, const AttrN
 /* A segment of kept columns, or rows of blocks that were read. */
 typedef struct HjgCollectedSegment
 {
-	const struct HjgKeptView *views;	/* [ncolumns] of the collection */
-	bool		own;			/* they are in this process's memory, else in kept memory */
+	const struct HjgKeptColumn *const *columns; /* [ncolumns] of the collection */
+	const char *const *memory;	/* of the columns, in this process; NULL: it is kept memory */
 	uint32		nrows;
 	int			nruns;
 	const HjgProgramRun *runs;	/* the rows that the snapshot sees; ascending, with others between them */
@@ -187,6 +187,8 @@ typedef struct HjgCollection
 extern const char *hjg_scan_collect(SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filter, double most_live,
 									HjgCollection *collection);
 extern void hjg_scan_collect_end(HjgCollection *collection);
+/* View a column of a segment, with the number that it has in the collection. */
+extern void hjg_scan_collected_view(const HjgCollectedSegment *segment, int c, struct HjgKeptView *view);
 
 /* ---------- facts of a future scan, for predictions of its time ---------- */
 

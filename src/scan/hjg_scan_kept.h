@@ -52,7 +52,7 @@ typedef struct HjgOpenSegment
 	uint64		source;			/* its number among all that this process has opened */
 	BlockNumber first_block;
 	int			nblocks;
-	bool		valid[HJG_KEPT_BLOCKS];
+	HjgKeptBlocks valid;
 } HjgOpenSegment;
 
 /* Opens one segment of a table after the other. */
@@ -61,6 +61,7 @@ typedef struct HjgKeptOpener
 	Relation	relation;
 	int			nwishes;
 	HjgKeptWish *wishes;		/* ascending by attribute */
+	int		   *places;			/* of their columns in the segment that was opened last */
 	HjgKeptHold *hold;			/* NULL: all is read live */
 	HjgScanFilter *filter;		/* or NULL */
 	HjgSegmentMaker *maker;
@@ -72,6 +73,7 @@ typedef struct HjgKeptOpener
 	bool		fills_all;		/* all, or a part */
 	bool		reads_words_only;	/* of the columns' memory: the rest need not be whole */
 
+	HjgKeptLook look;			/* at the map: that of the open segment */
 	uint32		nvisited;		/* segments, so far, */
 	uint32		nmade;			/* of which so many were made */
 	HjgOpenSegment open;

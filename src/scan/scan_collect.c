@@ -37,10 +37,10 @@ typedef struct Collector
 
 /* Have all columns codes, of values or words? */
 static bool
-have_codes(const HjgKeptView *views, int ncolumns)
+have_codes(const HjgKeptColumn *const *columns, int ncolumns)
 {
 	for (int c = 0; c < ncolumns; c++)
-		if (views[c].column->code == HJG_KEPT_NOT || views[c].column->code == HJG_KEPT_BYTES)
+		if (columns[c]->code == HJG_KEPT_NOT || columns[c]->code == HJG_KEPT_BYTES)
 			return false;
 	return true;
 }
@@ -56,7 +56,7 @@ add_segment(Collector *collector, const HjgCollectedSegment *segment)
 		nrows += segment->runs[r].end_row - segment->runs[r].first_row;
 	if (nrows == 0)
 		return NULL;
-	if (!have_codes(segment->views, to->ncolumns))
+	if (!have_codes(segment->columns, to->ncolumns))
 		return NO_CODES;
 	if (to->nsegments == collector->max_segments)
 	{
@@ -76,15 +76,18 @@ find_runs(const HjgOpenSegment *open, HjgProgramRun *runs)
 {
 	const uint32 *first_row = open->segment->first_row;
 	int			n = 0;
+	int			end;
 
-	for (int b = 0; b < open->nblocks; b++)
+	for (int b = hjg_kept_blocks_next(&open->valid, 0, open->nblocks, true); b < open->nblocks;
+		 b = hjg_kept_blocks_next(&open->valid, end, open->nblocks, true))
 	{
-		if (!open->valid[b] || first_row[b] == first_row[b + 1])
+		end = hjg_kept_blocks_next(&open->valid, b, open->nblocks, false);
+		if (first_row[b] == first_row[end])
 			continue;
 		if (n > 0 && runs[n - 1].end_row == first_row[b])
-			runs[n - 1].end_row = first_row[b + 1];
+			runs[n - 1].end_row = first_row[end];
 		else
-			runs[n++] = (HjgProgramRun) {first_row[b], first_row[b + 1]};
+			runs[n++] = (HjgProgramRun) {first_row[b], first_row[end]};
 	}
 	return n;
 }
@@ -96,11 +99,11 @@ take_segment(Collector *collector)
 	HjgKeptOpener *opener = collector->opener;
 	HjgProgramRun runs[HJG_KEPT_BLOCKS];
 	HjgCollectedSegment segment = {.nrows = opener->open.segment->nrows, .nruns = find_runs(&opener->open, runs)};
-	HjgKeptView *views = palloc(opener->nwishes * sizeof(HjgKeptView));
+	const HjgKeptColumn **columns = palloc(opener->nwishes * sizeof(HjgKeptColumn *));
 
 	for (int c = 0; c < opener->nwishes; c++)
-		views[c] = opener->views[opener->wishes[c].attno];
-	segment.views = views;
+		columns[c] = opener->views[opener->wishes[c].attno].column;
+	segment.columns = columns;
 	segment.runs = memcpy(palloc(Max(segment.nruns, 1) * sizeof(HjgProgramRun)), runs, segment.nruns * sizeof(HjgProgramRun));
 	opener->open.segment = NULL;
 	return add_segment(collector, &segment);
@@ -112,13 +115,12 @@ note_live_blocks(Collector *collector)
 {
 	const HjgOpenSegment *open = &collector->opener->open;
 
-	for (int b = 0; b < open->nblocks; b++)
-		if (!open->valid[b])
-		{
-			if (collector->nlive == collector->most_live)
-				return false;
-			collector->live[collector->nlive++] = open->first_block + b;
-		}
+	for (int b = -1; (b = hjg_kept_blocks_next(&open->valid, b + 1, open->nblocks, false)) < open->nblocks;)
+	{
+		if (collector->nlive == collector->most_live)
+			return false;
+		collector->live[collector->nlive++] = open->first_block + b;
+	}
 	return true;
 }
 
@@ -164,13 +166,22 @@ collect_kept(Collector *collector)
 static const char *
 take_built(Collector *collector, HjgKeptBuilder *builder)
 {
-	HjgKeptView *views = palloc(collector->opener->nwishes * sizeof(HjgKeptView));
+	const int	ncolumns = collector->opener->nwishes;
+	HjgKeptView *views = palloc(ncolumns * sizeof(HjgKeptView));
+	const HjgKeptColumn **columns = palloc(ncolumns * sizeof(HjgKeptColumn *));
+	const char **memory = palloc(ncolumns * sizeof(char *));
 	HjgProgramRun *run = palloc(sizeof(HjgProgramRun));
 	const uint32 nrows = hjg_kept_builder_write(builder, views);
 
 	*run = (HjgProgramRun) {0, nrows};
+	for (int c = 0; c < ncolumns; c++)
+	{
+		columns[c] = views[c].column;
+		memory[c] = views[c].memory;
+	}
+	pfree(views);
 	hjg_kept_builder_reset(builder);
-	return add_segment(collector, &(HjgCollectedSegment) {.views = views, .own = true, .nrows = nrows, .nruns = 1, .runs = run});
+	return add_segment(collector, &(HjgCollectedSegment) {.columns = columns, .memory = memory, .nrows = nrows, .nruns = 1, .runs = run});
 }
 
 /* Read the noted blocks; returns why their rows cannot be used, or NULL. */
@@ -279,4 +290,13 @@ hjg_scan_collect_end(HjgCollection *collection)
 	if (collection->hold != NULL)
 		hjg_kept_unpin_all(collection->hold);
 	collection->nsegments = 0;
+}
+
+void
+hjg_scan_collected_view(const HjgCollectedSegment *segment, int c, HjgKeptView *view)
+{
+	const HjgKeptColumn *column = segment->columns[c];
+	const char *kept = segment->memory == NULL && column->nbytes > 0 ? hjg_kept_address(column->place) : NULL;
+
+	hjg_kept_view_at(column, segment->nrows, segment->memory != NULL ? segment->memory[c] : kept, view);
 }

@@ -130,6 +130,7 @@ hjg_scan_kept_begin(HjgKeptScan *kept, HeapScanDesc scan, bool offer)
 	leave_segment(kept);
 	kept->parallel = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
 	kept->opener->nblocks = scan->rs_nblocks;
+	kept->opener->look.end = 0;
 	kept->nsegments = hjg_kept_count_segments(scan->rs_nblocks);
 	kept->next_segment = 0;
 	kept->opener->open.nblocks = kept->next_block = 0;
@@ -168,8 +169,7 @@ find_run(HjgKeptScan *kept)
 	const HjgOpenSegment *open = &kept->opener->open;
 	const int	from = kept->next_block;
 
-	while (kept->next_block < open->nblocks && open->valid[kept->next_block])
-		kept->next_block++;
+	kept->next_block = hjg_kept_blocks_next(&open->valid, from, open->nblocks, false);
 	if (kept->next_block > from)
 	{
 		const int	nblocks = kept->next_block - from;
@@ -236,5 +236,5 @@ hjg_scan_kept_peek(const HjgKeptScan *kept)
 {
 	const HjgOpenSegment *open = &kept->opener->open;
 
-	return kept->next_block < open->nblocks && !open->valid[kept->next_block] ? open->first_block + kept->next_block : InvalidBlockNumber;
+	return kept->next_block < open->nblocks && !hjg_kept_blocks_has(&open->valid, kept->next_block) ? open->first_block + kept->next_block : InvalidBlockNumber;
 }

@@ -85,6 +85,7 @@ hjg_scan_kept_opener_create(Relation relation, Snapshot snapshot, const Bitmapse
 			.numeric = getBaseType(att->atttypid) == NUMERICOID
 		};
 	}
+	opener->places = palloc0(opener->nwishes * sizeof(int));
 	opener->views = palloc0((bms_prev_member(attnos, -1) + 1) * sizeof(HjgKeptView));
 	opener->maker = hjg_scan_segment_maker_create(relation, opener->nwishes, opener->wishes);
 	return opener;
@@ -123,7 +124,7 @@ find_columns(HjgKeptOpener *opener)
 	{
 		const HjgKeptWish *wish = &opener->wishes[c];
 
-		worst = Max(worst, hjg_kept_view(opener->open.segment, wish->attno, wish->type, &opener->views[wish->attno]));
+		worst = Max(worst, hjg_kept_view(opener->open.segment, wish->attno, wish->type, &opener->places[c], &opener->views[wish->attno]));
 	}
 	return worst;
 }
@@ -159,7 +160,7 @@ find_difference(HjgKeptOpener *opener, BufferAccessStrategy strategy)
 	int			different = -1;
 
 	for (int b = 0; b < opener->open.nblocks && different < 0; b++)
-		if (opener->open.valid[b] && pg_prng_double(&pg_global_prng_state) < hjg_verify_share)
+		if (hjg_kept_blocks_has(&opener->open.valid, b) && pg_prng_double(&pg_global_prng_state) < hjg_verify_share)
 		{
 			if (opener->verifier == NULL)
 			{
@@ -205,13 +206,13 @@ is_trusted(HjgKeptOpener *opener, BufferAccessStrategy strategy)
 	return false;
 }
 
-/* Is the segment, of which so many blocks are valid, to be made anew? Counts the use. */
+/* Is the segment, of which so many of the visible blocks are valid, to be made anew? Counts the use. */
 static bool
-is_outdated(HjgKeptSegment *segment, const HjgKeptLook *look, int nvalid)
+is_outdated(HjgKeptSegment *segment, int nblocks, int nvisible, int nvalid)
 {
 	uint32		nuses;
 
-	if (nvalid + MOST_STALE(look->nblocks) >= look->nvisible)
+	if (nvalid + MOST_STALE(nblocks) >= nvisible)
 	{
 		pg_atomic_fetch_add_u32(&segment->nserved, 1);
 		return false;
@@ -239,7 +240,7 @@ void
 hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy strategy)
 {
 	HjgOpenSegment *open = &opener->open;
-	HjgKeptLook look;
+	int			nvisible;
 	bool		makes;
 	HjgKeptFound found = HJG_KEPT_MISSING;
 
@@ -250,16 +251,16 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 	open->impossible = false;
 	open->first_block = hjg_kept_first_block(number);
 	open->nblocks = hjg_kept_count_blocks(number, opener->nblocks);
-	memset(open->valid, false, sizeof(open->valid));
+	open->valid = (HjgKeptBlocks) {0};
 	if (opener->hold == NULL || !hjg_kept_trusted())
 		return;
 
-	hjg_kept_look(opener->relation, number, opener->nblocks, &look);
-	makes = opener->fills && look.nvisible >= LEAST_VISIBLE(look.nblocks) && look.nvisible > 0;
+	nvisible = hjg_kept_blocks_count(hjg_kept_look(opener->relation, number, opener->nblocks, &opener->look));
+	makes = opener->fills && nvisible >= LEAST_VISIBLE(open->nblocks) && nvisible > 0;
 	open->segment = hjg_kept_pin(opener->hold, number);
 	if (open->segment != NULL)
 	{
-		const int	nvalid = hjg_kept_validate(opener->relation, open->segment, &look, strategy, open->valid);
+		const int	nvalid = hjg_kept_validate(opener->relation, open->segment, &opener->look, strategy, &open->valid);
 
 		found = find_columns(opener);
 		open->excluded = found == HJG_KEPT_FOUND && is_excluded(opener, false);
@@ -268,12 +269,12 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 			found = HJG_KEPT_MISSING;
 			makes &= hjg_kept_trusted();
 		}
-		makes &= (opener->fills_all ? nvalid < look.nvisible : is_outdated(open->segment, &look, nvalid)) ||
+		makes &= (opener->fills_all ? nvalid < nvisible : is_outdated(open->segment, open->nblocks, nvisible, nvalid)) ||
 			(found == HJG_KEPT_MISSING && has_space(opener));
 	}
 	if (makes && (opener->fills_all || opener->nmade <= opener->nvisited / MAKE_EVERY))
 	{
-		HjgKeptSegment *made = hjg_scan_segment_make(opener->maker, opener->hold, number, &look, open->segment, strategy);
+		HjgKeptSegment *made = hjg_scan_segment_make(opener->maker, opener->hold, number, &opener->look, open->segment, strategy);
 
 		/* what there is not for this one, there is hardly for the next */
 		opener->fills = made != NULL;
@@ -282,7 +283,7 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 		{
 			hjg_scan_kept_unpin(opener);
 			open->segment = made;
-			memcpy(open->valid, made->kept, sizeof(open->valid));
+			open->valid = hjg_kept_fit_blocks(made);
 			found = find_columns(opener);
 			open->excluded = false;
 		}
@@ -290,7 +291,7 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 	open->impossible = found == HJG_KEPT_IMPOSSIBLE;
 	if (found != HJG_KEPT_FOUND)
 	{
-		memset(open->valid, false, sizeof(open->valid));
+		open->valid = (HjgKeptBlocks) {0};
 		hjg_scan_kept_unpin(opener);
 	}
 	open->excluded = open->segment != NULL && (open->excluded || is_excluded(opener, true));
@@ -317,12 +318,13 @@ hjg_scan_kept_keep(HjgKeptOpener *opener, BlockNumber nblocks)
 	for (uint32 number = 0; number < nsegments; number++)
 	{
 		const HjgKeptSegment *segment = opener->open.segment = hjg_kept_pin(opener->hold, number);
+		HjgKeptBlocks fit;
 
 		if (segment == NULL)
 			continue;
+		fit = hjg_kept_fit_blocks(segment);
 		if (find_columns(opener) == HJG_KEPT_FOUND)
-			for (int b = 0; b < segment->nblocks; b++)
-				nkept += segment->kept[b] && !segment->stale[b];
+			nkept += hjg_kept_blocks_count(&fit);
 		hjg_scan_kept_unpin(opener);
 	}
 	return nkept;

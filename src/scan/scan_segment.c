@@ -122,17 +122,18 @@ HjgKeptSegment *
 hjg_scan_segment_make(HjgSegmentMaker *maker, HjgKeptHold *hold, uint32 number, const HjgKeptLook *look, const HjgKeptSegment *old,
 					  BufferAccessStrategy strategy)
 {
+	const HjgKeptBlocks *visible = &look->visible[number - look->first];
+	const int	nblocks = hjg_kept_count_blocks(number, look->nblocks);
 	HjgKeptWish wishes[HJG_KEPT_MAX_COLUMNS];
 
 	make_builder(maker, unite_wishes(maker, old, wishes), wishes);
-	for (int b = 0; b < look->nblocks; b++)
+	for (int b = 0; b < nblocks; b++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (look->visible[b])
+		if (hjg_kept_blocks_has(visible, b))
 			add_segment_block(maker, hjg_kept_first_block(number) + b, strategy);
 		else
 			hjg_kept_builder_add(maker->builder, InvalidXLogRecPtr, NULL, -1);
 	}
 	return hjg_kept_builder_finish(maker->builder, hold, number, look->map_lsn, old != NULL ? old->nfills + 1 : 1);
 }
-

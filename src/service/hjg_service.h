@@ -259,12 +259,21 @@ extern void hjg_job_resume(HjgJob *job);
 /* Release a job; the handle must not be used any more; NULL is allowed. */
 extern void hjg_job_release(HjgJob *job);
 
+/* A part of a program's block. */
+#define HJG_PROGRAM_PARTS 11
+
+typedef struct HjgProgramPart
+{
+	const uint64 *words;
+	uint64		nwords;
+} HjgProgramPart;
+
 /*
  * Have a GPU of the device process run a program (service_program.c), and wait for its result's words, which come in the current
- * memory context. Returns NULL and a reason if it could not be run, or has more than most_words. *stats is set in any case.
+ * memory context. parts[HJG_PROGRAM_PARTS]: its block, of which the first one is the head. Returns NULL and a reason if it could not be
+ * run, or has more groups than it may. *stats is set in any case.
  */
-extern uint64 *hjg_job_run_program(const HjgProgram *program, HjgDeviceId device, uint64 most_words, uint64 *nwords, HjgJobStats *stats,
-							   HjgReason *reason);
+extern uint64 *hjg_job_run_program(const HjgProgramPart *parts, HjgDeviceId device, uint64 *nwords, HjgJobStats *stats, HjgReason *reason);
 
 /* Counters, and their rows of hjoin_gpu_stat. */
 #define HJG_COUNTERS(COUNTER) \

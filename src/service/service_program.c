@@ -16,39 +16,49 @@ StaticAssertDecl(sizeof(HjgPair) == WORD_BYTES, "a pair is a word");
 
 /* Send the program as the build side; false and a reason if there is no slab. */
 static bool
-send_program(HjgJob *job, const HjgProgram *program, HjgReason *reason)
+send_program(HjgJob *job, const HjgProgramPart *parts, HjgReason *reason)
 {
-	const uint32 nwords = (uint32) (program->nbytes / WORD_BYTES);
 	const uint32 slab_words = hjg_input_rows(job->spec.key_width, 0);
-	uint32		n;
+	uint64	   *slab = NULL;
+	uint32		slab_ix = 0;
+	uint32		used = 0;		/* words of the slab, */
+	uint32		first = 0;		/* and of those before it */
 
-	for (uint32 first = 0; first < nwords; first += n)
-	{
-		uint32		slab_ix;
-		void	   *slab = hjg_job_slab(job, &slab_ix, reason);
-
-		if (slab == NULL)
-			return false;
-		n = Min(nwords - first, slab_words);
-		memcpy(slab, (const hjg_u64 *) program + first, n * WORD_BYTES);
-		hjg_job_build_add(job, slab_ix, n, first, false);
-	}
+	for (int p = 0; p < HJG_PROGRAM_PARTS; p++)
+		for (uint64 done = 0, n; done < parts[p].nwords; done += n)
+		{
+			if (slab == NULL)
+				slab = hjg_job_slab(job, &slab_ix, reason);
+			if (slab == NULL)
+				return false;
+			n = Min(parts[p].nwords - done, slab_words - used);
+			memcpy(slab + used, parts[p].words + done, n * WORD_BYTES);
+			used += n;
+			if (used < slab_words)
+				continue;
+			hjg_job_build_add(job, slab_ix, used, first, false);
+			first += used;
+			used = 0;
+			slab = NULL;
+		}
+	if (slab != NULL)
+		hjg_job_build_add(job, slab_ix, used, first, false);
 	hjg_job_build_submit(job);
 	return true;
 }
 
-/* Find the number of words from the first one, which is the number of groups; 0 if there are more than most_words. */
+/* Find the number of words from the first one, which is the number of groups; 0 if there are too many. */
 static uint64
-total_words(const HjgProgram *program, uint64 ngroups, uint64 most_words)
+total_words(const HjgProgram *head, uint64 ngroups)
 {
-	const uint64 group_words = hjg_program_group_words(program->nkeys, program->arguments.n);
+	const uint64 group_words = hjg_program_group_words(head->nkeys, head->arguments.n);
 
-	return most_words < 1 || ngroups > (most_words - 1) / group_words ? 0 : 1 + ngroups * group_words;
+	return ngroups > head->max_groups || ngroups > (PG_UINT32_MAX - 1) / group_words ? 0 : 1 + ngroups * group_words;
 }
 
 /* Receive the result; NULL and a reason if there is none. */
 static uint64 *
-receive_words(HjgJob *job, int batch, const HjgProgram *program, uint64 most_words, uint64 *nwords, HjgReason *reason)
+receive_words(HjgJob *job, int batch, const HjgProgram *head, uint64 *nwords, HjgReason *reason)
 {
 	HjgRoundMemory memory = {.context = CurrentMemoryContext};
 	uint64	   *words = NULL;
@@ -65,7 +75,7 @@ receive_words(HjgJob *job, int batch, const HjgProgram *program, uint64 most_wor
 			return NULL;
 		if (words == NULL && result.npairs > 0)
 		{
-			total = total_words(program, *(const uint64 *) result.pairs, most_words);
+			total = total_words(head, *(const uint64 *) result.pairs);
 			if (total == 0)
 			{
 				*reason = HJG_REASON_PROGRAM_REFUSED;
@@ -89,16 +99,17 @@ receive_words(HjgJob *job, int batch, const HjgProgram *program, uint64 most_wor
 
 /* Estimate the words of the result. */
 static uint64
-expected_words(const HjgProgram *program)
+expected_words(const HjgProgram *head)
 {
-	const uint64 ngroups = Min(program->expected_groups, HJG_MAX_PROBE_ROWS);
+	const uint64 ngroups = Min(head->expected_groups, HJG_MAX_PROBE_ROWS);
 
-	return 1 + ngroups * hjg_program_group_words(program->nkeys, program->arguments.n);
+	return 1 + ngroups * hjg_program_group_words(head->nkeys, head->arguments.n);
 }
 
 uint64 *
-hjg_job_run_program(const HjgProgram *program, HjgDeviceId device, uint64 most_words, uint64 *nwords, HjgJobStats *stats, HjgReason *reason)
+hjg_job_run_program(const HjgProgramPart *parts, HjgDeviceId device, uint64 *nwords, HjgJobStats *stats, HjgReason *reason)
 {
+	const HjgProgram *head = (const HjgProgram *) parts[0].words;
 	HjgJoinSpec spec = {.key_width = WORD_BYTES, .mode = HJG_MATCH_PROGRAM};
 	HjgJob	   *job = hjg_job_lease(&spec, device, reason);
 	uint64	   *words = NULL;
@@ -108,13 +119,13 @@ hjg_job_run_program(const HjgProgram *program, HjgDeviceId device, uint64 most_w
 		return NULL;
 	if (hjg_job_device(job).kind != HJG_KIND_CUDA)
 		*reason = HJG_REASON_NO_DEVICE;
-	else if (send_program(job, program, reason))
+	else if (send_program(job, parts, reason))
 	{
 		const uint64 most_pairs = MOST_SLABS * (uint64) hjg_page_pairs(spec.payload);
-		const int	batch = hjg_job_batch_open(job, Min(expected_words(program), most_pairs), reason);
+		const int	batch = hjg_job_batch_open(job, Min(expected_words(head), most_pairs), reason);
 
 		if (batch >= 0)
-			words = receive_words(job, batch, program, Min(most_words, PG_UINT32_MAX), nwords, reason);
+			words = receive_words(job, batch, head, nwords, reason);
 		else if (*reason == HJG_REASON_NONE)
 			*reason = HJG_REASON_BAD_RESULT;	/* a new job has free batches, unless the device half is damaged */
 	}

@@ -27,7 +27,7 @@ sub told
 
 sql("CREATE FUNCTION collected_rows(text, float8) RETURNS SETOF record LANGUAGE c STRICT AS '$module'",
 	map { "CREATE FUNCTION $_ LANGUAGE c STRICT AS '$module'" } 'collect_and_fail(text) RETURNS void', 'kept_ids(text) RETURNS bigint[]',
-	'kept_pins(regclass) RETURNS bigint', 'wrong_looks(regclass) RETURNS bigint');
+	'kept_pins(regclass) RETURNS bigint', 'wrong_looks(regclass) RETURNS bigint', 'late_look(regclass, text) RETURNS int');
 
 # --- 12 segments of 256 blocks, the last one cut
 sql('CREATE TABLE t (id int, k int, v numeric(10,2), w text) WITH (fillfactor = 10)',
@@ -68,6 +68,12 @@ is(sql(q{SELECT wrong_looks('wide') || ' ' || all_visible FROM pg_visibility_map
 	'and with holes');
 sql('DROP TABLE wide');
 is(sql(q{SELECT wrong_looks('t')}), 0, 'looks at a segment that is cut are right');
+
+# --- two looks with one LSN, of which the older one comes to the segment later: it shows a block whose bit was set again before and cleared between them
+sql('CREATE TABLE late (id int, v int) WITH (fillfactor = 50)', 'INSERT INTO late SELECT g, g FROM generate_series(1, 20000) g', 'VACUUM late', q{SELECT hjoin_gpu_keep('late')},
+	'UPDATE late SET v = 0 WHERE id = 5', 'VACUUM late');
+is(sql(q{SELECT late_look('late', 'UPDATE late SET v = 1 WHERE id = 5')}), 0, 'a block that was not asked for when the segment took over an LSN is not served');
+sql('DROP TABLE late');
 
 # --- blocks that have changed
 sql('UPDATE t SET w = NULL WHERE id % 4000 = 1', 'DELETE FROM t WHERE id BETWEEN 20000 AND 20200', q{INSERT INTO t SELECT g, 1, 1, 'new' FROM generate_series(50001, 50100) g});

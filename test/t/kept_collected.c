@@ -10,6 +10,7 @@
 #include "access/relation.h"
 #include "access/visibilitymap.h"
 #include "executor/executor.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "storage/bufmgr.h"
@@ -30,6 +31,7 @@ PG_FUNCTION_INFO_V1(collect_and_fail);
 PG_FUNCTION_INFO_V1(kept_ids);
 PG_FUNCTION_INFO_V1(kept_pins);
 PG_FUNCTION_INFO_V1(wrong_looks);
+PG_FUNCTION_INFO_V1(late_look);
 
 /* Start a query, whose plan must be a sequential scan, and collect its rows. */
 static QueryDesc *
@@ -87,13 +89,15 @@ put_rows(ReturnSetInfo *rsinfo, const HjgCollection *collection, const HjgCollec
 	for (int c = 0; c < ncolumns; c++)
 	{
 		Form_pg_attribute att = TupleDescAttr(rsinfo->setDesc, c);
+		HjgKeptView view;
 
 		vectors[c].column = (HjgColumn) {.attlen = att->attlen, .attbyval = att->attbyval};
 		vectors[c].values = palloc(nrows * sizeof(Datum));
 		vectors[c].isnull = palloc(nrows * sizeof(bool));
-		if (!hjg_kept_check(&segment->views[c]) || segment->views[c].nrows != segment->nrows)
+		hjg_scan_collected_view(segment, c, &view);
+		if (!hjg_kept_check(&view))
 			elog(ERROR, "a segment is damaged");
-		hjg_kept_read(&segment->views[c], first, NULL, nrows, &vectors[c], palloc(nrows * sizeof(HjgNumericSpace)));
+		hjg_kept_read(&view, first, NULL, nrows, &vectors[c], palloc(nrows * sizeof(HjgNumericSpace)));
 	}
 	for (int row = 0; row < nrows; row++)
 	{
@@ -158,14 +162,17 @@ kept_ids(PG_FUNCTION_ARGS)
 	for (int s = 0; s < collection.nsegments; s++)
 		for (int c = 0; c < collection.ncolumns; c++)
 		{
-			const HjgKeptView *view = &collection.segments[s].views[c];
-			const Size	nbytes = view->column->nbytes;
-			char	   *copy = palloc(nbytes + 1);
+			HjgKeptView view;
+			Size		nbytes;
+			char	   *copy;
 
-			if (nbytes > 0 && (pread(fd, copy, nbytes, hjg_kept_offset(view->memory)) != nbytes || memcmp(copy, view->memory, nbytes) != 0 ||
-							   hjg_kept_offset(view->memory) % sizeof(uint64) != 0))
+			hjg_scan_collected_view(&collection.segments[s], c, &view);
+			nbytes = view.column->nbytes;
+			copy = palloc(nbytes + 1);
+			if (nbytes > 0 && (pread(fd, copy, nbytes, hjg_kept_offset(view.memory)) != nbytes || memcmp(copy, view.memory, nbytes) != 0 ||
+							   hjg_kept_offset(view.memory) % sizeof(uint64) != 0))
 				elog(ERROR, "a column is not at its place in the file");
-			accumArrayResult(ids, Int64GetDatum((int64) view->column->id), false, INT8OID, CurrentMemoryContext);
+			accumArrayResult(ids, Int64GetDatum((int64) view.column->id), false, INT8OID, CurrentMemoryContext);
 		}
 	if (pwrite(fd, "x", 1, 0) != -1)
 		elog(ERROR, "the descriptor can write");
@@ -202,26 +209,62 @@ wrong_looks(PG_FUNCTION_ARGS)
 {
 	Relation	relation = relation_open(PG_GETARG_OID(0), AccessShareLock);
 	const BlockNumber nblocks = RelationGetNumberOfBlocks(relation);
+	HjgKeptLook look = {0};
 	Buffer		map = InvalidBuffer;
 	int64		nwrong = 0;
 
 	for (uint32 number = 0; number < hjg_kept_count_segments(nblocks); number++)
 	{
-		HjgKeptLook look;
-		int			nvisible = 0;
+		const HjgKeptBlocks *blocks = hjg_kept_look(relation, number, nblocks, &look);
 
-		hjg_kept_look(relation, number, nblocks, &look);
-		for (int b = 0; b < look.nblocks; b++)
+		for (int b = 0; b < HJG_KEPT_BLOCKS; b++)
 		{
-			const bool	visible = (visibilitymap_get_status(relation, hjg_kept_first_block(number) + b, &map) & VISIBILITYMAP_ALL_VISIBLE) != 0;
+			const bool	visible = b < hjg_kept_count_blocks(number, nblocks) &&
+				(visibilitymap_get_status(relation, hjg_kept_first_block(number) + b, &map) & VISIBILITYMAP_ALL_VISIBLE) != 0;
 
-			nvisible += visible;
-			nwrong += visible != look.visible[b];
+			nwrong += visible != hjg_kept_blocks_has(blocks, b);
 		}
-		nwrong += nvisible != look.nvisible;
 	}
 	if (BufferIsValid(map))
 		ReleaseBuffer(map);
 	relation_close(relation, AccessShareLock);
 	PG_RETURN_INT64(nwrong);
+}
+
+/* Count the blocks of the first segment that are served after this look, though their pages are not as they were kept. */
+static int
+count_changed(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look)
+{
+	HjgKeptBlocks valid;
+	int			n = 0;
+
+	(void) hjg_kept_validate(relation, segment, look, NULL, &valid);
+	for (int b = 0; b < segment->nblocks; b++)
+	{
+		Buffer		buffer = ReadBuffer(relation, b);
+
+		n += hjg_kept_blocks_has(&valid, b) && PageGetLSN(BufferGetPage(buffer)) != segment->lsn[b];
+		ReleaseBuffer(buffer);
+	}
+	return n;
+}
+
+/* late_look(table, statement): a look before the statement is used after one that was made after it; counts changed blocks that are served */
+Datum
+late_look(PG_FUNCTION_ARGS)
+{
+	Relation	relation = relation_open(PG_GETARG_OID(0), AccessShareLock);
+	const BlockNumber nblocks = RelationGetNumberOfBlocks(relation);
+	HjgKeptSegment *segment = hjg_kept_pin(hjg_kept_hold(relation), 0);
+	HjgKeptLook *looks = palloc0(2 * sizeof(HjgKeptLook));
+	int			n;
+
+	(void) hjg_kept_look(relation, 0, nblocks, &looks[0]);
+	SPI_connect();
+	SPI_execute(text_to_cstring(PG_GETARG_TEXT_PP(1)), false, 0);
+	SPI_finish();
+	(void) hjg_kept_look(relation, 0, nblocks, &looks[1]);
+	n = count_changed(relation, segment, &looks[1]) + count_changed(relation, segment, &looks[0]);
+	relation_close(relation, AccessShareLock);
+	PG_RETURN_INT32(looks[0].map_lsn == looks[1].map_lsn && looks[0].map_lsn != InvalidXLogRecPtr ? n : -1);
 }
