@@ -62,6 +62,18 @@ analyze parent;
 analyze child;
 select * from hjg_kinds('parent l', 'probe r', 'l.k = r.k');
 select * from hjg_kinds('only parent l', 'probe r', 'l.k = r.k');
+-- rows of all children, and of samples, where core would have other processes read them
+begin;
+call hjg_parallel();
+alter table child set (parallel_workers = 2);
+alter table parent set (parallel_workers = 2);
+alter table probe set (parallel_workers = 2);
+set local hjoin_gpu.aggregate = on;
+select rows, equal from hjg_same('select count(*), sum(id) from parent');
+select rows, equal from hjg_same('select count(*), sum(id) from probe tablesample bernoulli (40) repeatable (7)');
+select rows, equal from hjg_same('select l.id, r.id as rid from parent l join probe r on l.k = r.k and l.id > (select count(*) from nothing n where n.k = r.v)');
+select rows, equal from hjg_same('select l.id, r.id as rid from probe l tablesample bernoulli (40) repeatable (7) join build r on l.k = r.k and l.id > (select count(*) from nothing n where n.k = r.v)');
+rollback;
 -- an update of a partitioned table through a join
 begin;
 update part_l l set v = -1 from build b where b.k = l.k and b.v = 3;

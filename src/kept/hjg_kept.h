@@ -350,14 +350,16 @@ extern uint32 hjg_kept_builder_write(HjgKeptBuilder *builder, HjgKeptView *views
 
 /* ---------- validity (kept_valid.c) ---------- */
 
-/* A look at a page of the visibility map, of the segments that it covers. All zeros: none was looked at yet. */
+/* A look at a page of the visibility map, of the segments that it covers. All zeros but the context: none was looked at yet. */
 typedef struct HjgKeptLook
 {
 	uint32		first;			/* the segments */
 	uint32		end;
 	BlockNumber nblocks;		/* of the table */
 	XLogRecPtr	map_lsn;		/* of the page; InvalidXLogRecPtr: there is none */
-	HjgKeptBlocks visible[HJG_MAP_SEGMENTS];
+	int			room;			/* segments for which there is space */
+	HjgKeptBlocks *visible;
+	MemoryContext context;		/* of these; set by the owner */
 } HjgKeptLook;
 
 /* May scans under the snapshot use what is kept of the table? */

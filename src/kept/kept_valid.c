@@ -123,6 +123,22 @@ find_all_visible(const uint8 *bytes, int nblocks)
 	return visible;
 }
 
+/* Make space for the segments of a look, and empty it. A small table has few. */
+static void
+make_room(HjgKeptLook *look)
+{
+	const int	n = look->end - look->first;
+
+	if (n > look->room)
+	{
+		if (look->visible != NULL)
+			pfree(look->visible);
+		look->visible = MemoryContextAlloc(look->context, n * sizeof(HjgKeptBlocks));
+		look->room = n;
+	}
+	memset(look->visible, 0, n * sizeof(HjgKeptBlocks));
+}
+
 /* Look at the page of the map that has the segment. */
 static void
 look_at_page(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook *look)
@@ -130,8 +146,11 @@ look_at_page(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook 
 	uint8		bytes[HJG_MAP_SEGMENTS * MAP_BYTES] = {0};
 	Buffer		map = InvalidBuffer;
 
-	*look = (HjgKeptLook) {.first = number / HJG_MAP_SEGMENTS * HJG_MAP_SEGMENTS, .nblocks = nblocks};
-	look->end = look->first + HJG_MAP_SEGMENTS;
+	look->first = number / HJG_MAP_SEGMENTS * HJG_MAP_SEGMENTS;
+	look->end = Max(Min(look->first + HJG_MAP_SEGMENTS, hjg_kept_count_segments(nblocks)), number + 1);
+	look->nblocks = nblocks;
+	look->map_lsn = InvalidXLogRecPtr;
+	make_room(look);
 	(void) visibilitymap_get_status(relation, hjg_kept_first_block(number), &map);	/* pins the page, if there is one */
 	if (!BufferIsValid(map))
 		return;
@@ -142,7 +161,7 @@ look_at_page(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook 
 	UnlockReleaseBuffer(map);
 	if (XLogRecPtrIsInvalid(look->map_lsn))
 		return;
-	for (int s = 0; s < HJG_MAP_SEGMENTS; s++)
+	for (uint32 s = 0; s < look->end - look->first; s++)
 		look->visible[s] = find_all_visible(bytes + s * MAP_BYTES, hjg_kept_count_blocks(look->first + s, nblocks));
 }
 

@@ -9,8 +9,8 @@
 #define TABLE_NS 200000
 
 /* Looking at a segment's blocks, and writing a column of it; a segment has about so many pages. */
-#define SEGMENT_NS 4000
-#define SEGMENT_COLUMN_NS 300
+#define SEGMENT_NS 800
+#define SEGMENT_COLUMN_NS 150
 #define SEGMENT_PAGES 250.0
 
 /* On a GPU: reading and testing a value, looking a row up in a table, adding a value to its group. */

@@ -7,6 +7,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "parser/parsetree.h"
 #include "utils/spccache.h"
 
 #include "planner/hjg_planner_path.h"
@@ -96,6 +97,17 @@ make_seqscan(PlannerInfo *root, RelOptInfo *rel, bool partial)
 	return create_seqscan_path(root, rel, NULL, nworkers);
 }
 
+/* Would a sequential scan of the relation return the rows of this path? It must have no children, and all of its rows must be read. */
+static bool
+may_be_scanned(const PlannerInfo *root, const RelOptInfo *rel, const Path *path)
+{
+	const RangeTblEntry *rte = IS_SIMPLE_REL(rel) ? planner_rt_fetch(rel->relid, root) : NULL;
+
+	return enable_seqscan && rte != NULL && rte->rtekind == RTE_RELATION && !rte->inh && rte->tablesample == NULL &&
+		path->param_info == NULL &&
+		(path->pathtype == T_IndexOnlyScan || path->pathtype == T_IndexScan || path->pathtype == T_BitmapHeapScan || path->pathtype == T_Gather);
+}
+
 Path *
 hjg_planner_choose_scan(PlannerInfo *root, HjgQueryFacts *facts, const HjgUnitCosts *costs, RelOptInfo *rel, Path *cheapest)
 {
@@ -104,9 +116,7 @@ hjg_planner_choose_scan(PlannerInfo *root, HjgQueryFacts *facts, const HjgUnitCo
 	Path	  **seqscan;
 	HjgScanTimes times;
 
-	if (!enable_seqscan || !IS_SIMPLE_REL(rel) || cheapest->param_info != NULL ||
-		(cheapest->pathtype != T_IndexOnlyScan && cheapest->pathtype != T_IndexScan && cheapest->pathtype != T_BitmapHeapScan &&
-		 cheapest->pathtype != T_Gather) || is_too_large(costs, rel, cheapest))
+	if (!may_be_scanned(root, rel, cheapest) || is_too_large(costs, rel, cheapest))
 		return cheapest;
 	side = hjg_planner_side(facts, rel, NULL);
 	if (!side->readable)

@@ -85,6 +85,7 @@ hjg_scan_kept_opener_create(Relation relation, Snapshot snapshot, const Bitmapse
 			.numeric = getBaseType(att->atttypid) == NUMERICOID
 		};
 	}
+	opener->look.context = CurrentMemoryContext;
 	opener->places = palloc0(opener->nwishes * sizeof(int));
 	opener->views = palloc0((bms_prev_member(attnos, -1) + 1) * sizeof(HjgKeptView));
 	opener->maker = hjg_scan_segment_maker_create(relation, opener->nwishes, opener->wishes);

@@ -209,7 +209,7 @@ wrong_looks(PG_FUNCTION_ARGS)
 {
 	Relation	relation = relation_open(PG_GETARG_OID(0), AccessShareLock);
 	const BlockNumber nblocks = RelationGetNumberOfBlocks(relation);
-	HjgKeptLook look = {0};
+	HjgKeptLook look = {.context = CurrentMemoryContext};
 	Buffer		map = InvalidBuffer;
 	int64		nwrong = 0;
 
@@ -256,7 +256,7 @@ late_look(PG_FUNCTION_ARGS)
 	Relation	relation = relation_open(PG_GETARG_OID(0), AccessShareLock);
 	const BlockNumber nblocks = RelationGetNumberOfBlocks(relation);
 	HjgKeptSegment *segment = hjg_kept_pin(hjg_kept_hold(relation), 0);
-	HjgKeptLook *looks = palloc0(2 * sizeof(HjgKeptLook));
+	HjgKeptLook looks[2] = {{.context = CurrentMemoryContext}, {.context = CurrentMemoryContext}};
 	int			n;
 
 	(void) hjg_kept_look(relation, 0, nblocks, &looks[0]);
