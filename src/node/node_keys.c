@@ -41,6 +41,7 @@ hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer)
 
 	/* a caller that fills many segments comes here after each */
 	CHECK_FOR_INTERRUPTS();
+	buffer->shared = shared;
 	segment->keys = NULL;
 	segment->slab_ix = HJG_NO_SLAB;
 	segment->has_payload = false;
@@ -121,7 +122,7 @@ void
 hjg_keys_empty(HjgKeyBuffer *buffer)
 {
 	for (int i = 0; i < buffer->nsegments; i++)
-		if (buffer->segments[i].slab_ix == HJG_NO_SLAB)
+		if (buffer->segments[i].slab_ix == HJG_NO_SLAB && !buffer->shared)
 			pfree(buffer->segments[i].keys);
 	buffer->nsegments = 0;
 	buffer->nrows = 0;
