@@ -108,6 +108,8 @@ select d.* from q_differ(array['i4 not in (select v from q_lists where l = 1)', 
 	'(i4, i2) not in (select v, l from q_lists where l = 1)', 'i4 <> all (select v from q_lists where l = 1)', 'i4 > all (select v from q_lists where l = 1)', 'i4 not in (select v + 0 * i4 from q_lists where l = 1)',
 	'substring(t for 2) not in (select substring(t for 2) from q_lists where l = 1)', 'f8 not in (select n::float8 from q_lists where l = 1)']) d;
 select d.* from hjg_differ('(select o.l as id, c.n from (select distinct l from q_lists) o, lateral (select count(*) as n from q_rows join q_one using (k) where i4 not in (select v from q_lists i where i.l = o.l)) c) q', array['n > 0', 'n = 0']) d;
+-- the list of an unchanged subquery, NULL and all, is that of the next scan, too
+select d.* from hjg_differ('(select o.v as id, (select count(*) from q_rows join q_one using (k) where i4 > o.v and i4 not in (select v from q_lists where l = 0)) as n from (values (1), (2), (3)) o (v)) q', array['n = 0', 'n > 0']) d;
 select * from hjg_outcome('select count(*)::text from q_rows join q_one using (k) where i4 not in (select 1 / (l - 1) from q_lists where v < 3)');
 select * from hjg_outcome('select count(*)::text from q_rows join q_one using (k) where i4 < -2147483648 and i2 not in (select 1 / (l - 1) from q_lists where v < 3)');
 select sum(case when i4 in (select v from q_lists where l = 1) then 1 end), count(*) filter (where t not in (select t from q_lists where l = 2)) from q_rows;

@@ -470,7 +470,7 @@ read_subquery(PlanState *subquery, Datum **values, bool **nulls)
 	}
 }
 
-/* Bind a leaf to the rows of its subquery, which stay the same until a parameter changes. */
+/* Bind a leaf to the rows of its subquery. */
 static void
 bind_subquery(Operand *operand)
 {
@@ -478,8 +478,6 @@ bind_subquery(Operand *operand)
 	bool	   *nulls;
 	int			n;
 
-	if (operand->read && operand->subquery->chgParam == NULL)
-		return;
 	n = read_subquery(operand->subquery, &values, &nulls);
 	hjg_scan_filter_set_values(&operand->leaf, GetMemoryChunkContext(operand), operand->comparison, operand->width, values, nulls, n);
 	operand->read = true;
@@ -495,6 +493,12 @@ bind_operand(HjgFilter *leaf)
 	bool		isnull = false;
 	Datum		value = 0;
 
+	/* the rows of a subquery stay the same until a parameter changes */
+	if (operand->read && operand->subquery->chgParam == NULL)
+	{
+		leaf->bind = NULL;
+		return;
+	}
 	ResetExprContext(econtext);
 	old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 	if (operand->subquery == NULL)
