@@ -65,7 +65,6 @@ typedef struct HjgKeyBuffer
 	uint32		nrows;
 	size_t		bytes;			/* capacity of all segments */
 	bool		has_payload;		/* all segments have their payload columns */
-	bool		shared;			/* keys outside slabs are in memory of the share */
 } HjgKeyBuffer;
 
 typedef struct HjgProbeBatch

@@ -34,7 +34,7 @@ extern void hjg_keys_append(HjgRun *run, HjgKeyBuffer *buffer, const char *keys,
 /* Copy keys in slabs to memory of the run. */
 extern void hjg_keys_keep(HjgRun *run, HjgKeyBuffer *buffer);
 /* Forget the segments; the caller, which has the job, releases the slabs. */
-extern void hjg_keys_empty(HjgKeyBuffer *buffer);
+extern void hjg_keys_empty(const HjgRun *run, HjgKeyBuffer *buffer);
 /* Describe the buffer to an engine; the caller frees the array. */
 extern HjgSegment *hjg_keys_segments(const HjgKeyBuffer *buffer);
 

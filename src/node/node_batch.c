@@ -199,7 +199,7 @@ hjg_run_batch_narrow(HjgRun *run, HjgProbeBatch *batch, const uint32 *positions,
 	if (batch->job_batch >= 0 && hjg_run_job_usable(run))
 		hjg_job_batch_close(run->job, batch->job_batch);
 	batch->job_batch = -1;
-	hjg_keys_empty(&old);
+	hjg_keys_empty(run, &old);
 	pfree(old.segments);
 
 	batch->cursor = batch->slice;
@@ -244,7 +244,7 @@ hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch)
 	}
 	batch->job_batch = -1;
 	batch->submitted = false;
-	hjg_keys_empty(&batch->keys);
+	hjg_keys_empty(run, &batch->keys);
 	memset(&batch->cursor, 0, sizeof(batch->cursor));
 	batch->finished = false;
 	batch->npairs = 0;

@@ -16,6 +16,13 @@
 #define FIRST_SEGMENT_BYTES 4096
 #define LAST_SEGMENT_BYTES HJG_SLAB_BYTES
 
+/* Are its keys outside slabs in memory of the share? */
+static inline bool
+is_shared(const HjgRun *run, const HjgKeyBuffer *buffer)
+{
+	return run->share != NULL && buffer == &run->build;
+}
+
 HjgKeySegment *
 hjg_keys_next_segment(HjgRun *run, HjgKeyBuffer *buffer)
 {
@@ -36,12 +43,11 @@ void
 hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer)
 {
 	HjgKeySegment *segment = hjg_keys_next_segment(run, buffer);
-	bool		shared = run->share != NULL && buffer == &run->build;
+	const bool	shared = is_shared(run, buffer);
 	size_t		bytes = 0;
 
 	/* a caller that fills many segments comes here after each */
 	CHECK_FOR_INTERRUPTS();
-	buffer->shared = shared;
 	segment->keys = NULL;
 	segment->slab_ix = HJG_NO_SLAB;
 	segment->has_payload = false;
@@ -119,10 +125,12 @@ hjg_keys_keep(HjgRun *run, HjgKeyBuffer *buffer)
 }
 
 void
-hjg_keys_empty(HjgKeyBuffer *buffer)
+hjg_keys_empty(const HjgRun *run, HjgKeyBuffer *buffer)
 {
+	const bool	shared = is_shared(run, buffer);
+
 	for (int i = 0; i < buffer->nsegments; i++)
-		if (buffer->segments[i].slab_ix == HJG_NO_SLAB && !buffer->shared)
+		if (buffer->segments[i].slab_ix == HJG_NO_SLAB && !shared)
 			pfree(buffer->segments[i].keys);
 	buffer->nsegments = 0;
 	buffer->nrows = 0;

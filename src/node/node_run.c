@@ -29,7 +29,7 @@ move_build_keys(HjgRun *run)
 	memset(&run->build, 0, sizeof(run->build));
 	for (int i = 0; i < local.nsegments; i++)
 		hjg_keys_append(run, &run->build, local.segments[i].keys, local.segments[i].nrows);
-	hjg_keys_empty(&local);
+	hjg_keys_empty(run, &local);
 	if (local.segments != NULL)
 		pfree(local.segments);
 }

@@ -44,7 +44,7 @@ release_done(HjgJoinState *state, HjgJob *job)
 	if (state->build.run != NULL && state->build.run->job == job)
 	{
 		hjg_run_end_job(state->build.run);
-		hjg_keys_empty(&state->build.run->build);
+		hjg_keys_empty(state->build.run, &state->build.run->build);
 		state->build.run->build_complete = false;
 	}
 	else if (state->parallel != NULL && state->parallel->owned == job)

@@ -200,13 +200,15 @@ sub any_query
 my $round = 0;
 my @warm;
 
-# memory that no join has used yet is refused from some slab on; the first join is one whose processes share its build side
+# memory that no join has used yet is refused from some slab on; the first two joins are such whose processes share the build
+# side, in the first of which one process reads all of it
 my @sharing = ('hjoin_gpu.force = on', "hjoin_gpu.device = 'cpu'", 'hjoin_gpu.in_backend_rows = 0', "hjoin_gpu.on_fallback = 'silent'", 'hjoin_gpu.bloom_filter = off',
 	'max_parallel_workers_per_gather = 2', 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0');
-for my $n (1, map { ($_, 1) } 4, 3, 2, 1)
+for my $n (1, 1, map { ($_, 1) } 4, 3, 2, 1)
 {
 	my ($name, $sql, $settings) = any_query();
-	$settings = \@sharing if $round == 0;
+	$settings = \@sharing if $round < 2;
+	($name, $sql) = @{ (grep { $_->[0] eq 'few build rows' } stress_queries())[0] } if $round == 0;
 	put_plan(mode => $mode_fault, pid => $session->{pid}, kind => 0, call => (grep { $calls[$_] eq 'madvise' } 0 .. $#calls)[0], nth => $n, span => 1 << 30,
 		action => $actions{fail}, argument => Errno::ENOMEM);
 	$nfired++ if check_query($name, $sql, $settings, "memory of slab $n is refused");

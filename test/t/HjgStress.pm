@@ -48,8 +48,8 @@ sub set_program
 	return;
 }
 
-# Start a node with tables a, b and c.  The keys a.k and b.k are dense, a.s and b.s are not; a has each key three times,
-# b twice, and some rows of a match none of b.  The option rows is the number of rows of b.
+# Start a node with tables a, b, c and d.  The keys a.k and b.k are dense, a.s and b.s are not; a has each key three times,
+# b twice, and some rows of a match none of b; d is one block.  The option rows is the number of rows of b.
 sub stress_node
 {
 	my ($name, %opt) = @_;
@@ -68,7 +68,8 @@ sub stress_node
 		UPDATE c SET k = NULL WHERE id % 100 = 0;
 		ALTER TABLE a SET (parallel_workers = 2);
 		ALTER TABLE b SET (parallel_workers = 2);
-		VACUUM ANALYZE a, b, c;
+		CREATE TABLE d AS SELECT g AS id, g * 5 AS k FROM generate_series(1, 100) g;
+		VACUUM ANALYZE a, b, c, d;
 		CREATE FUNCTION fetched(query text, OUT n bigint, OUT hash numeric) LANGUAGE plpgsql AS $$
 		DECLARE
 			c refcursor;
@@ -124,6 +125,7 @@ sub stress_queries
 	  [ 'hashed keys', 'SELECT count(*), sum(a.id), sum(b.id) FROM a JOIN b ON a.k::numeric = b.k::numeric' ],
 	  [ 'NULL keys', 'SELECT count(*), sum(coalesce(c.id, 5)), sum(coalesce(a.id, 5)) FROM c LEFT JOIN a USING (k)' ],
 	  [ 'rescans', 'SELECT count(*), sum(s.n) FROM generate_series(1, 3) g, LATERAL (SELECT count(*) + sum(a.id - b.id) AS n FROM a JOIN b USING (s) WHERE a.id % 3 <> g % 3 OFFSET 0) s' ],
+	  [ 'few build rows', 'SELECT count(*), sum(a.id::bigint * d.id) FROM a JOIN d USING (k)' ],
 	  [ 'limit', 'SELECT count(*) FROM (SELECT a.t, b.t FROM a JOIN b USING (s) LIMIT 70) x' ],
 	  [ 'cursor', q{SELECT * FROM fetched('SELECT a.id, b.id, b.t FROM a JOIN b USING (s) WHERE a.id < 6000')} ],
 	  [ 'cursor, anti', q{SELECT * FROM fetched('SELECT id, t FROM a WHERE id < 30000 AND NOT EXISTS (SELECT FROM b WHERE b.k = a.k)')} ],
