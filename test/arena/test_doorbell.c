@@ -57,7 +57,8 @@ worker(void *arg)
 	{
 		hjg_u32		count = hjg_doorbell_count(&arena.view);
 
-		if (!look())
+		/* one who was told to stop before it counted would sleep for ever */
+		if (!look() && !__atomic_load_n(&stop, __ATOMIC_SEQ_CST))
 			hjg_doorbell_sleep(&arena.view, count, -1);
 	}
 	return NULL;
