@@ -1,6 +1,8 @@
 -- Sequential scans below the node: pages are read in place, and rows, counts and books
 -- are those of core's scan.
 set client_min_messages = warning;
+-- Subqueries are run for each row.
+set hjoin_gpu.unnest_subqueries = off;
 set hjoin_gpu.force = on;
 set max_parallel_workers_per_gather = 0;
 -- which sides are read directly

@@ -1,5 +1,7 @@
 -- Joins that core's hash join joins as well: all of them are the same.
 set client_min_messages = warning;
+-- Subqueries are run for each row.
+set hjoin_gpu.unnest_subqueries = off;
 set hjoin_gpu.force = on;
 set hjoin_gpu.aggregate = on;
 call hjg_parallel();

@@ -43,6 +43,7 @@ int			hjg_role_share = 75;
 double		hjg_startup_cost = -1;
 int			hjg_strategy = HJG_CPU_AUTO;
 double		hjg_transfer_cost = -1;
+bool		hjg_unnest_subqueries = true;
 double		hjg_verify_share = 0;
 
 #define LEAST_ARENA_MB 16
@@ -274,6 +275,10 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 							 NULL, NULL, NULL);
 
 	define_cost("hjoin_gpu.transfer_cost", "Sets the planner's estimate of the cost of moving 1 MB to or from a device.", &hjg_transfer_cost);
+
+	DefineCustomBoolVariable("hjoin_gpu.unnest_subqueries",
+							 "Enables the planner's use of joins in place of subqueries that aggregate the rows of a key.",
+							 NULL, VARIABLE(hjg_unnest_subqueries), PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomRealVariable("hjoin_gpu.verify",
 							 "Sets the fraction of joins that are also run by core's hash join, and of kept blocks that are also read from the table, and compared.",

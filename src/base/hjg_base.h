@@ -65,6 +65,7 @@ extern int	hjg_role_share;
 extern double hjg_startup_cost;
 extern int	hjg_strategy;		/* a number of hjg_strategy.h */
 extern double hjg_transfer_cost;
+extern bool hjg_unnest_subqueries;
 extern double hjg_verify_share;
 
 /* Define all settings; postmaster-only ones only if preloaded. */

@@ -126,6 +126,20 @@ extern PGDLLIMPORT int huge_pages_status;	/* the header of 17 lacks it */
 #define HJG_SET_DISABLED_NODES(path, n) ((void) 0)
 #endif
 
+/* The families of an operator of a B-tree, or of the negator of one (utils/lsyscache.h). */
+#if PG_VERSION_NUM >= 180000
+#define HJG_FAMILIES_OF(operator) get_op_index_interpretation(operator)
+#else
+#define HJG_FAMILIES_OF(operator) get_op_btree_interpretation(operator)
+#endif
+
+/* Note that an outer join may make a column NULL (nodes/bitmapset.h). */
+#if PG_VERSION_NUM >= 160000
+#define HJG_ADD_NULLING_REL(var, rti) ((var)->varnullingrels = bms_add_member((var)->varnullingrels, (int) (rti)))
+#else
+#define HJG_ADD_NULLING_REL(var, rti) ((void) 0)
+#endif
+
 /* From 17 on core also searches a join's path for constant clauses. */
 #if PG_VERSION_NUM >= 170000
 #define HJG_SET_CLAUSES(custom_path, clauses) ((custom_path)->custom_restrictinfo = (clauses))

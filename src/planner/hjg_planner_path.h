@@ -462,6 +462,17 @@ extern void hjg_planner_set_results(PlannerInfo *root, HjgGrouping *grouping, Pa
 
 /* Install the hook for upper relations. */
 extern void hjg_planner_init_aggregates(void);
+
+/* ---------- planner_unnest.c, planner_unnest_choice.c, planner_harmless.c ---------- */
+
+/*
+ * Copy a query with joins in the place of subqueries: of those that are wanted, and can be. Bit i stands for the i-th of one value that is
+ * met. Returns NULL if there are none; joined: those that were. explains: report why the others were not.
+ */
+extern Query *hjg_planner_unnest(const Query *query, uint32 wanted, bool explains, uint32 *joined);
+extern void hjg_planner_init_unnesting(void);
+/* Does an expression, or a query, raise no error, whatever rows it is evaluated for? */
+extern bool hjg_planner_is_harmless(Node *node);
 /*
  * Set the cost of core's Agg, if a GpuAggregate may compute the query's aggregates; must be called before the candidate is
  * compared.

@@ -221,4 +221,5 @@ hjg_planner_init(const HjgPlannerSources *sources)
 	set_join_pathlist_hook = join_pathlist_hook;
 	hjg_planner_init_keys();
 	hjg_planner_init_aggregates();
+	hjg_planner_init_unnesting();
 }

@@ -223,12 +223,15 @@ set_price(const HjgCandidate *candidate, const HjgOffer *offer, Cost ns_cost, bo
 	Cost		outer_run;
 	Cost		total;
 
-	startup = offer->outer->startup_cost - offer->saved + child_price(offer->inner, even) -
+	/* what is saved was priced by time, and a part of it may not have been charged */
+	startup = Max(offer->outer->startup_cost - offer->saved, 0) + child_price(offer->inner, even) -
 		child_credit(offer->inner, &shape->build_scan, prediction->saved_build_ns, shape->build_rows, ns_cost) +
 		candidate->qual_cost.startup + candidate->hash_cost.startup + target_cost->startup +
 		(prediction->startup_ns + prediction->marshal_build_ns + prediction->build_ns) * ns_cost;
-	outer_run = child_price(offer->outer, even) - offer->outer->startup_cost -
+	outer_run = child_price(offer->outer, even) - Max(offer->outer->startup_cost, offer->saved) -
 		child_credit(offer->outer, &shape->probe_scan, prediction->saved_probe_ns, shape->probe_rows, ns_cost);
+	if (offer->saved > 0)
+		outer_run = Max(outer_run, 0);
 	total = startup + outer_run +
 		candidate->qual_cost.per_tuple * hjg_planner_charged_pairs(candidate, shape->probe_rows, shape->pairs) +
 		target_cost->per_tuple * path->rows +

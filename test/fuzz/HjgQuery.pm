@@ -187,6 +187,23 @@ sub residual
 		"$x\::text like '%1%' || left($y\::text, 0)", "(case when $x > $y then null else true end)", "$x > 4", "$y > 4", "$y is not null", pick('true', 'false', 'null::bool'));
 }
 
+# A number that a subquery aggregates from the rows of a table that have the keys of this leaf's row.
+sub grouped_number
+{
+	my ($s, $leaf) = @_;
+	my $t = pick(@{ $s->{tables} });
+	my $inner = { kind => 'leaf', alias => new_alias(), cols => $t->{cols}, base => 0 };
+	my $x = $inner->{alias};
+	my @where = map { join ' = ', key_pair($leaf, $inner) } 1 .. pick(1, 1, 1, 2);
+
+	push @where, pick("$x.id % 3 <> 1", "$x.v > 4", "$x.id in (1, 2, 3, 50, 60)", "$x.v is not null", typed_qual($inner), residual($leaf, $inner)) if chance(0.4);
+	my $c = pick(@{ $inner->{cols} });
+	my $n = int_col($inner);
+	my $value = pick('count(*)', "count($x.$c->{name})", "sum($n)", "avg($n)", "max($n) - 3", "coalesce(min($n), 5)", "count(distinct $n)", "0.5 * sum($n) filter (where $x.v > 2)",
+		$c->{fam} eq 'numeric' ? "sum($x.$c->{name})" : "length(max($x.$c->{name}::text))", "coalesce(sum($n), 0) + count(*) + coalesce(" . int_col($leaf) . ', 1)');
+	return "(select $value from $t->{name} $x where " . join(' and ', @where) . ')';
+}
+
 # A qual with a subquery of one value.
 sub scalar_qual
 {
@@ -194,6 +211,7 @@ sub scalar_qual
 	my $t = pick(@{ $s->{tables} });
 	my $x = new_alias();
 	my $c = int_col($leaf);
+	return pick("$c " . pick('=', '<', '>=', '<>', 'is distinct from') . ' ', '3 < ') . grouped_number($s, $leaf) . pick('', '', " or $c = 5") if chance(0.5);
 	my $value = pick("max($x.v)", "min($x.id)", "avg($x.v)", "count(distinct $x.v)", "sum($x.v) / 50");
 	my $where = $t->{rows} <= 150 && chance(0.4) ? "$x.v = " . int_col($leaf) : pick('true', "$x.id % 3 = 1", "$x.id < 0");
 	return "$c " . pick('=', '<', '<=', '>', '<>') . " (select $value from $t->{name} $x where $where)";
@@ -288,6 +306,7 @@ sub select_item
 	return "$a->{alias} is null" if $r < 0.90;
 	return "length($a->{alias}.$c->{name}::text)" if $r < 0.95;
 
+	return grouped_number($s, pick(@l)) if chance(0.5);
 	if ($r < 0.98)
 	{
 		my $t = pick(@{ $s->{tables} });

@@ -207,6 +207,7 @@ sub run_case
 	my ($explain) = $out =~ /^\@\@explain\n(.*?)^\@\@ours\n/ms;
 	my %r = (node => ($explain // '') =~ /Gpu(HashJoin|Aggregate)/ ? 1 : 0, shared => ($explain // '') =~ /Parallel Custom Scan \(GpuHashJoin/ ? 1 : 0, aggregates => ($explain // '') =~ /^ *Aggregates: /m ? 1 : 0,
 		build_only => ($explain // '') =~ /^ *Join Type: Right (Semi|Anti)/m ? 1 : 0,
+		unnested => ($explain // "") =~ /\bunnested(_\d+)?\b/ ? 1 : 0,
 		distinct => ($explain // '') =~ /^ *Aggregates: .*DISTINCT/m ? 1 : 0,
 		shared_groups => ($explain // '') =~ /Parallel Custom Scan \(GpuAggregate/ ? 1 : 0, explain => $explain, rows => scalar @$c);
 	return { %r, verdict => 'skip' } if $ce =~ /^(57014|53|54)/ || $case->{wrap} eq 'copy' && $ce eq '25P02' || $opt{writers} && "$ce $oe" =~ /40001|40P01|55P03/;
@@ -360,7 +361,7 @@ sub change_kept
 }
 
 # --- main -------------------------------------------------------------------------------
-my ($passed, $failed, $skipped, $with_node, $with_shared, $with_aggregates, $with_distinct, $with_shared_groups, $with_build_only, $planned, $order, $erroneous, @slow) = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+my ($passed, $failed, $skipped, $with_node, $with_shared, $with_aggregates, $with_distinct, $with_shared_groups, $with_build_only, $with_unnested, $planned, $order, $erroneous, @slow) = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 
 sub failure
 {
@@ -477,6 +478,7 @@ ROUND: while (1)
 		$with_distinct += $res->{distinct} // 0;
 		$with_shared_groups += $res->{shared_groups} // 0;
 		$with_build_only += $res->{build_only} // 0;
+		$with_unnested += $res->{unnested} // 0;
 		$erroneous++ if $res->{error};
 		if ($res->{verdict} eq 'same') { $passed++; next; }
 		if ($res->{verdict} eq 'slow') { $passed++; push @slow, "$seed.$qno"; next; }
@@ -533,7 +535,7 @@ if (!$opt{baseline})
 talk("drop schema if exists fz cascade;\n", 60);
 print "# $count queries in $round schemas, seeds $opt{seed} to ", $opt{seed} + $round - 1, ": $skipped skipped (too slow with core, or beside writers), $order with an error that depends on the plan, ",
   "$erroneous with the same error\n";
-printf "# plans with our node: %d of %d, shared by workers: %d, with aggregates in it: %d, of DISTINCT values: %d, groups shared by workers: %d, right semi or anti joins: %d\n", $with_node, $planned, $with_shared, $with_aggregates, $with_distinct, $with_shared_groups, $with_build_only;
+printf "# plans with our node: %d of %d, shared by workers: %d, with aggregates in it: %d, of DISTINCT values: %d, groups shared by workers: %d, right semi or anti joins: %d, subqueries joined: %d\n", $with_node, $planned, $with_shared, $with_aggregates, $with_distinct, $with_shared_groups, $with_build_only, $with_unnested;
 print "# took more than 20 s, core less than 3 s, with the same rows: @slow\n" if @slow;
 print "$passed passed, $failed failed\n";
 exit($failed ? 1 : 0);
