@@ -47,6 +47,34 @@ select q, p.* from un_left, unnest(queries) q, un_plan(q) p;
 select q, s.rows > 0 as some, s.equal from un_left, unnest(queries) q, hjg_same_groups(q) s where q !~ 'for update|avg\(f\)';
 -- Errors are core's: of the result, and of several processes.
 select o.* from unnest(array['select count(*) from un_o o where x < (select 1 / (count(*) - 50) from un_i i where i.k = o.k)', 'select count(*) from un_o o where x < (select 1 / (count(*) - 45) from un_i i where i.k = o.k)']) q, hjg_outcome(q) o;
+-- Rows that are looked up by all columns of a unique index.
+create table un_u (id int primary key, a int, b int, name varchar(20) unique, v numeric(10,2), part int unique, late int unique deferrable, unique (a, b));
+insert into un_u select g, g % 10, g / 10, 'k' || g, g / 7.0, case when g % 2 = 0 then g end, g from generate_series(1, 80) g;
+create unique index un_positive on un_u (v) where v > 0;
+create table un_parent (id int primary key, name text);
+create table un_child () inherits (un_parent);
+insert into un_parent values (1, 'parent');
+insert into un_child values (2, 'child'), (3, 'child');
+create table un_parts (id int primary key, name text) partition by range (id);
+create table un_parts1 partition of un_parts for values from (0) to (50);
+create table un_parts2 partition of un_parts for values from (50) to (1000);
+insert into un_parts select g, 'n' || g from generate_series(1, 90) g;
+analyze un_u, un_parent, un_child, un_parts;
+create view un_lookups as select array['select id, (select name from un_u u where u.id = o.k) from un_o o', 'select id, (select upper(name) || v from un_u u where u.id = o.b) from un_o o', 'select id, (select coalesce(part, 3) from un_u u where u.id = o.k) from un_o o', 'select id, (select ''there'' from un_u u where u.name = o.t) from un_o o', 'select * from un_o o where x > (select v * 3 - o.x from un_u u where u.id = o.k)',
+	'select id, (select v from un_u u where u.a = o.k and u.b = o.b % 9 and u.part is not null) from un_o o', 'select id, (select v from un_u u where u.a = o.k and u.b = o.b) from un_o o', 'select id, (select name from un_u u where u.part = o.k) is null from un_o o', 'select id, (select name from un_parts u where u.id = o.k) from un_o o', 'select id, (select p.name from un_u p where p.id = (select part from un_u u where u.id = o.k)) from un_o o',
+	'select id, (select u from un_u u where u.id = o.k) from un_o o', 'select id from un_o o where (select v from un_u u where u.id = o.k) is null or (select part > 8 from un_u u where u.id = o.k)', 'select id, (select distinct v from un_u u where u.id = o.k) from un_o o', 'select id, (select v from un_u u where u.late = o.k) from un_o o', 'select id, (select id from un_u u where u.v = o.x) from un_o o', 'select id, (select v from un_u u where u.a = o.k and u.b < 1) from un_o o',
+	'select id, (select name from un_parent u where u.id = o.k) from un_o o', 'select id, (select 1 / (v - 7) from un_u u where u.id = o.k) from un_o o where k <> 49', 'select id, (select u.name from un_u u, un_parts p where u.id = o.k and p.id = u.id) from un_o o', 'select id, (select coalesce(1 / (part - 8), 0) from un_u u where u.id = o.k) from un_o o where k <> 8', 'select id, (select v from un_u u where u.id = o.k limit 1) from un_o o'] as queries;
+select q, s.rows > 0 as some, s.equal, p.subplans from un_lookups, unnest(queries) q, hjg_same_groups(q) s, un_plan(q) p;
+-- Without its index a lookup may find two rows; a plan that is kept knows.
+set hjoin_gpu.force = on;
+set plan_cache_mode = force_generic_plan;
+prepare un_names as select count(n) from (select (select v from un_u u where u.a = o.k and u.b = o.b) as n from un_o o) s;
+execute un_names;
+alter table un_u drop constraint un_u_a_b_key;
+insert into un_u select 100 + id, a, b from un_u;
+execute un_names;
+reset plan_cache_mode;
+reset hjoin_gpu.force;
 -- The planner's choice, and its reasons.
 set hjoin_gpu.explain_declined = on;
 set hjoin_gpu.aggregate = on;
@@ -60,6 +88,9 @@ explain (costs off) select x from un_o o where id = 7 and x < (select avg(y) fro
 reset hjoin_gpu.explain_declined;
 set client_min_messages = warning;
 explain (costs off) select x from un_o o where id < 600 and x < (select avg(y) from un_i i where i.s = o.b);
+-- One in another one.
+explain (costs off) select id, (select max(y) from un_i i where i.s = o.b and i.y < (select max(x) from un_o p where p.b = i.s)) from un_o o;
+explain (costs off) select id, (select max(y) from un_i i where i.k = o.k and i.y < (select max(v) from un_u u where u.id = i.z)) from un_o o where id = 7;
 set hjoin_gpu.unnest_subqueries = off;
 explain (costs off) select x from un_o o where x < (select avg(y) from un_i i where i.s = o.b);
 reset hjoin_gpu.unnest_subqueries;

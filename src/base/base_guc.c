@@ -277,7 +277,7 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 	define_cost("hjoin_gpu.transfer_cost", "Sets the planner's estimate of the cost of moving 1 MB to or from a device.", &hjg_transfer_cost);
 
 	DefineCustomBoolVariable("hjoin_gpu.unnest_subqueries",
-							 "Enables the planner's use of joins in place of subqueries that aggregate the rows of a key.",
+							 "Enables the planner's use of joins in the place of subqueries that are run for each row.",
 							 NULL, VARIABLE(hjg_unnest_subqueries), PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomRealVariable("hjoin_gpu.verify",

@@ -1,6 +1,6 @@
 /*
  * planner_unnest.c
- *	  Replaces subqueries that aggregate the rows of one key, for each row anew, by joins with groups.
+ *	  Replaces subqueries that aggregate the rows of one key, or look up a row, for each row anew, by joins.
  *
  *		SELECT ... FROM o WHERE o.x < (SELECT 0.5 * avg(i.y) FROM i WHERE i.k = o.k)
  * has the rows of
@@ -13,19 +13,30 @@
  * group for a row.  What is computed of the aggregates stays where it was.  Grouping evaluates the subquery's conditions and arguments
  * for rows of i that the query would not look at: so they must be harmless (planner_harmless.c), and not volatile.
  *
+ * A subquery that searches its only table by all columns of a unique index finds one row at most, and becomes a join with the table
+ * itself.
+ *
  * Not here: subqueries in the list of results of a query that groups, since they see groups; queries that lock rows or change them,
  * since they evaluate conditions again for changed rows.
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_inherits.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "parser/parse_oper.h"
+#include "parser/parsetree.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
@@ -146,16 +157,18 @@ is_count(const Aggref *aggregate)
 	return aggregate->aggfnoid == F_COUNT_ || aggregate->aggfnoid == F_COUNT_ANY;
 }
 
-/* Replace aggregates by columns of the groups. */
+/* Replace aggregates, or columns of a row that is looked up, by columns of the join. */
 static Node *
-replace_aggregates(Node *node, GroupedSubquery *groups)
+replace_columns(Node *node, GroupedSubquery *groups)
 {
 	Var		   *var;
 
-	if (node == NULL || !IsA(node, Aggref))
-		return node == NULL ? NULL : expression_tree_mutator(node, replace_aggregates, groups);
+	if (node == NULL)
+		return NULL;
+	if (!IsA(node, Aggref) && (!IsA(node, Var) || ((Var *) node)->varlevelsup > 0))
+		return expression_tree_mutator(node, replace_columns, groups);
 	var = add_group_column(groups, (Expr *) node, 0, true);
-	if (is_count((Aggref *) node))
+	if (IsA(node, Aggref) && is_count((Aggref *) node))
 	{
 		CoalesceExpr *count = makeNode(CoalesceExpr);
 
@@ -167,11 +180,91 @@ replace_aggregates(Node *node, GroupedSubquery *groups)
 	return (Node *) var;
 }
 
+/* Is a table one file, or a partitioned table? Else an index of it does not see the rows of its children. */
+static bool
+is_whole(Oid relid)
+{
+	const char	kind = get_rel_relkind(relid);
+
+	return kind == RELKIND_PARTITIONED_TABLE || (kind == RELKIND_RELATION && !has_subclass(relid));
+}
+
+/* Is a column compared with something of the query around, by an equality of this family? */
+static bool
+is_searched_by(const GroupedSubquery *groups, AttrNumber attno, Oid family)
+{
+	ListCell   *column;
+	ListCell   *condition;
+
+	forboth(column, groups->query->targetList, condition, groups->conditions)
+	{
+		const Var  *var = (const Var *) hjg_scan_strip_relabel((Node *) lfirst_node(TargetEntry, column)->expr);
+
+		if (var->varattno == attno && op_in_opfamily(lfirst_node(OpExpr, condition)->opno, family))
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_searched(const GroupedSubquery *groups, Oid index_id)
+{
+	Relation	index = index_open(index_id, AccessShareLock);
+	const Form_pg_index form = index->rd_index;
+	bool		searched = form->indisunique && form->indimmediate && form->indisvalid &&
+		heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL);
+
+	for (int i = 0; i < form->indnkeyatts && searched; i++)
+		searched = form->indkey.values[i] > 0 && is_searched_by(groups, form->indkey.values[i], index->rd_opfamily[i]);
+	index_close(index, AccessShareLock);
+	return searched;
+}
+
+/*
+ * Does the subquery, which has no aggregates, find one row of its only table at most, by all columns of a unique index? If the index
+ * goes, so does the plan.
+ */
+static bool
+is_lookup(const GroupedSubquery *groups)
+{
+	const Query *query = groups->query;
+	const RangeTblRef *from = linitial(query->jointree->fromlist);
+	const RangeTblEntry *rte = IsA(from, RangeTblRef) ? rt_fetch(from->rtindex, query->rtable) : NULL;
+	Relation	relation;
+	bool		found = false;
+	ListCell   *lc;
+
+	if (rte == NULL || rte->rtekind != RTE_RELATION || list_length(query->jointree->fromlist) != 1 || !is_whole(rte->relid))
+		return false;
+	relation = table_open(rte->relid, NoLock);
+	foreach(lc, RelationGetIndexList(relation))
+		found = found || is_searched(groups, lfirst_oid(lc));
+	table_close(relation, NoLock);
+	return found;
+}
+
+/*
+ * Make the column of a row that is looked up. An expression that is NULL of NULLs stays where it was; another one belongs to the row, as it
+ * is NULL where there is none.
+ */
+static Node *
+add_lookup(GroupedSubquery *groups, Node *expr)
+{
+	ListCell   *lc;
+
+	groups->query->groupClause = NIL;
+	foreach(lc, groups->query->targetList)
+		lfirst_node(TargetEntry, lc)->ressortgroupref = 0;
+	if (contain_var_clause(expr) && !contain_nonstrict_functions(expr))
+		return replace_columns(expr, groups);
+	return (Node *) add_group_column(groups, (Expr *) expr, 0, true);
+}
+
 /* Return why a subquery cannot be a join, by its form; NULL: it can. */
 static const char *
 check_form(const Query *query)
 {
-	if (!query->hasAggs || query->groupClause != NIL || query->groupingSets != NIL || query->havingQual != NULL)
+	if (query->groupClause != NIL || query->groupingSets != NIL || query->havingQual != NULL)
 		return "it does not aggregate all of its rows";
 	if (query->commandType != CMD_SELECT || query->setOperations != NULL || query->hasWindowFuncs || query->hasTargetSRFs ||
 		query->distinctClause != NIL || query->limitCount != NULL || query->limitOffset != NULL || query->cteList != NIL || query->rowMarks != NIL ||
@@ -245,7 +338,12 @@ join_subquery(Query *query, const SubLink *sublink, const char **why)
 		*why = "its result has a subquery";
 	if (*why != NULL)
 		return NULL;
-	expr = replace_aggregates((Node *) result->expr, &groups);
+	if (!groups.query->hasAggs && !is_lookup(&groups))
+	{
+		*why = "it neither aggregates nor looks up a row by all columns of a unique index";
+		return NULL;
+	}
+	expr = groups.query->hasAggs ? replace_columns((Node *) result->expr, &groups) : add_lookup(&groups, (Node *) result->expr);
 	if (contain_vars_of_level((Node *) groups.query, 1))
 		*why = "it refers to the query around in other ways than by columns that equal values of it";
 	else if (!hjg_planner_is_harmless((Node *) groups.query) || !hjg_planner_is_harmless((Node *) groups.conditions))

@@ -21,6 +21,7 @@
 
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
+#include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
 
 /* A plan of this price or less is not compared with another one: planning takes longer than it can save. The other one must cost so much less. */
@@ -174,6 +175,35 @@ price_of(const PlannedStmt *plan)
 	return Max(plan->planTree->total_cost - corrections.excess, corrections.least) - corrections.discount;
 }
 
+/*
+ * Has a plan a node of another extension? One that plans queries itself, as Citus does for tables on other machines, knows the query as it
+ * is written, and may not know what it becomes.
+ */
+static bool
+has_strange_node(const Plan *plan)
+{
+	ListCell   *lc;
+
+	if (IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods != &hjg_scan_methods &&
+		((const CustomScan *) plan)->methods != &hjg_aggregate_methods)
+		return true;
+	foreach(lc, children_of(plan))
+		if (has_strange_node(lfirst(lc)))
+			return true;
+	return false;
+}
+
+static bool
+is_of_core_and_us(const PlannedStmt *plan)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->subplans)
+		if (lfirst(lc) != NULL && has_strange_node(lfirst(lc)))
+			return false;
+	return !has_strange_node(plan->planTree);
+}
+
 static bool
 is_cheaper(const PlannedStmt *joined, const PlannedStmt *best)
 {
@@ -213,32 +243,44 @@ plan_query(Query *query, const char *text, int cursor_options, ParamListInfo par
 		standard_planner(query, text, cursor_options, params);
 }
 
+/*
+ * Plan the query with each subquery joined, beside those whose join was cheaper, and in the end with all: one that has another one in it
+ * can only be joined together with that.
+ */
 static PlannedStmt *
 plan_with_joins(Query *query, const char *text, int cursor_options, ParamListInfo params)
 {
 	const Query *original = copyObject(query);
 	PlannedStmt *best = plan_query(query, text, cursor_options, params);
-	uint32		possible;
+	uint32		possible = 0;
 	uint32		chosen = 0;
+	uint32		last = 0;
 
-	if ((price_of(best) < LEAST_PRICE && !hjg_force) || hjg_planner_unnest(original, ~0u, hjg_explain_declined, &possible) == NULL)
+	if ((price_of(best) < LEAST_PRICE && !hjg_force) || !is_of_core_and_us(best) ||
+		hjg_planner_unnest(original, ~0u, hjg_explain_declined, &possible) == NULL)
 		return best;
-	for (uint32 bit = 1; bit <= possible; bit <<= 1)
+	for (uint32 bit = 1; chosen != possible && last != possible; bit <<= 1)
 	{
-		PlannedStmt *plan;
+		const uint32 wanted = bit <= possible ? chosen | (bit & possible) : possible;
 		uint32		joined;
+		Query	   *trial = (wanted & ~chosen) != 0 ? hjg_planner_unnest(original, wanted, false, &joined) : NULL;
 
-		if ((possible & bit) == 0)
-			continue;
-		plan = plan_query(hjg_planner_unnest(original, chosen | bit, false, &joined), text, cursor_options, params);
-		if (hjg_force || is_cheaper(plan, best))
+		if (trial != NULL)
 		{
-			best = plan;
-			chosen |= bit;
+			PlannedStmt *plan = plan_query(trial, text, cursor_options, params);
+
+			if (hjg_force || is_cheaper(plan, best))
+			{
+				best = plan;
+				chosen = joined;
+			}
 		}
+		last = wanted;
 	}
 	if (hjg_explain_declined && chosen != possible)
-		ereport(NOTICE, (errmsg("%d subqueries that could be joined are not", pg_popcount32(possible & ~chosen)), errdetail("Reason: %s.", HJG_CORE_COSTS_LESS)));
+		ereport(NOTICE,
+				(errmsg("%d subqueries that could be joined are not", pg_popcount32(possible & ~chosen)),
+				 errdetail("Reason: %s.", HJG_CORE_COSTS_LESS)));
 	return best;
 }
 

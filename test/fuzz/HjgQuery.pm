@@ -187,7 +187,7 @@ sub residual
 		"$x\::text like '%1%' || left($y\::text, 0)", "(case when $x > $y then null else true end)", "$x > 4", "$y > 4", "$y is not null", pick('true', 'false', 'null::bool'));
 }
 
-# A number that a subquery aggregates from the rows of a table that have the keys of this leaf's row.
+# A number that a subquery aggregates from the rows of a table that have the keys of this leaf's row, or finds in the row of an id.
 sub grouped_number
 {
 	my ($s, $leaf) = @_;
@@ -199,6 +199,7 @@ sub grouped_number
 	push @where, pick("$x.id % 3 <> 1", "$x.v > 4", "$x.id in (1, 2, 3, 50, 60)", "$x.v is not null", typed_qual($inner), residual($leaf, $inner)) if chance(0.4);
 	my $c = pick(@{ $inner->{cols} });
 	my $n = int_col($inner);
+	return "(select " . pick($n, "coalesce($n, 3)", "$n + 0.5", "length($x.$c->{name}::text)") . " from $t->{name} $x where $x.id = " . int_col($leaf) . pick('', " and $x.v > 4") . ')' if chance(0.25);
 	my $value = pick('count(*)', "count($x.$c->{name})", "sum($n)", "avg($n)", "max($n) - 3", "coalesce(min($n), 5)", "count(distinct $n)", "0.5 * sum($n) filter (where $x.v > 2)",
 		$c->{fam} eq 'numeric' ? "sum($x.$c->{name})" : "length(max($x.$c->{name}::text))", "coalesce(sum($n), 0) + count(*) + coalesce(" . int_col($leaf) . ', 1)');
 	return "(select $value from $t->{name} $x where " . join(' and ', @where) . ')';
