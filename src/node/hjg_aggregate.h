@@ -11,11 +11,11 @@
 
 #include "postgres.h"
 
-#include "lib/stringinfo.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 
 #include "node/hjg_execution.h"
+#include "node/hjg_group_pack.h"
 #include "node/hjg_group_share.h"
 #include "node/hjg_side.h"
 #include "scan/hjg_scan.h"
@@ -45,13 +45,17 @@ extern HjgGroups *hjg_groups_create(MemoryContext context, int nkeys, const HjgG
  * rows done, from the first: more than 0, and fewer than nrows only if keys are toasted.
  */
 extern int	hjg_groups_find(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *numbers);
-/* Get a group's hash. The high bits are used here; the low bits choose partitions. */
-extern uint64 hjg_groups_hash(const HjgGroups *groups, uint32 group);
+/* Get the hashes of the groups. The high bits are used here; the low bits choose partitions. */
+extern const uint64 *hjg_groups_hashes(const HjgGroups *groups);
 extern uint32 hjg_groups_count(const HjgGroups *groups);
 /* Get the memory of the groups: now, or (next) after one more vector of rows. */
 extern size_t hjg_groups_bytes(const HjgGroups *groups, bool next);
-/* Gather the kept columns of a group's first row: values[kept column]. */
-extern void hjg_groups_gather(const HjgGroups *groups, uint32 group, Datum *values, bool *isnull);
+/*
+ * Gather the kept columns of the first rows of n <= HJG_VECTOR_ROWS groups: of those from `first` on as datums,
+ * values[group - first][kept column], or of those with these numbers into vectors[kept column] that own their memory.
+ */
+extern void hjg_groups_gather(const HjgGroups *groups, uint32 first, int n, Datum *values, bool *isnull);
+extern void hjg_groups_gather_vectors(const HjgGroups *groups, const uint32 *numbers, int n, HjgVector *vectors);
 /* Drop all groups. */
 extern void hjg_groups_reset(HjgGroups *groups);
 
@@ -75,9 +79,15 @@ extern uint32 hjg_aggregation_groups(const HjgAggregation *aggregation);
 extern Datum hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *isnull);
 /* Get the memory of the totals: now, or (next) after one more vector of rows. */
 extern size_t hjg_aggregation_bytes(const HjgAggregation *aggregation, bool next);
-/* Append a group's totals to the buffer; add totals that were written so to those of a group. */
-extern void hjg_aggregation_write(const HjgAggregation *aggregation, uint32 group, StringInfo buffer);
-extern void hjg_aggregation_merge(HjgAggregation *aggregation, uint32 group, uint32 ngroups, const char *written);
+/*
+ * Pack the totals of n <= HJG_VECTOR_ROWS groups (node_totals_file.c). Returns whether they were narrow, which the reader must
+ * know.
+ */
+extern bool hjg_aggregation_write(const HjgAggregation *aggregation, const uint32 *groups, int n, HjgPack *pack);
+/* Read such totals as rows `first` on, which with those before are at most HJG_VECTOR_ROWS and alike narrow or not; */
+extern void hjg_aggregation_read(HjgAggregation *aggregation, HjgUnpack *from, bool narrow, int first, int n);
+/* and add n of the rows that were read, from `first` on, to the totals of their groups. */
+extern void hjg_aggregation_merge(HjgAggregation *aggregation, int first, int n, const uint32 *groups, uint32 ngroups);
 /*
  * Add the totals of nrows rows, as a program returns them (layout/hjg_program.h), to those of a group; scales: of each argument, for numerics.
  */
@@ -120,11 +130,14 @@ extern void hjg_child_rescan(HjgChild *child);
 
 typedef struct HjgGroupSpill HjgGroupSpill;
 
-/* Groups keep columns kept[nkept] of these; share: the state shared with other processes, or NULL. */
-extern HjgGroupSpill *hjg_group_spill_create(MemoryContext context, TupleDesc columns, int nkept, const int *kept, HjgGroupShare *share);
-/* Write a group to one of the partitions that are being written; starts them if there are none. */
-extern void hjg_group_spill_write(HjgGroupSpill *spill, uint64 hash, const Datum *kept, const bool *isnull,
-								  const StringInfoData *totals);
+/*
+ * Groups keep columns kept[nkept] of these, and have totals of this aggregation; share: the state shared with other processes, or
+ * NULL.
+ */
+extern HjgGroupSpill *hjg_group_spill_create(MemoryContext context, TupleDesc columns, int nkept, const int *kept, HjgAggregation *aggregation,
+											 HjgGroupShare *share);
+/* Write all groups to the partitions that are being written; starts them if there are none. */
+extern void hjg_group_spill_write(HjgGroupSpill *spill, const HjgGroups *groups);
 /* Are partitions being written? */
 extern bool hjg_group_spill_writing(const HjgGroupSpill *spill);
 /* Note that all of this process's groups were written to the share's files; further partitions are private. */
@@ -135,9 +148,9 @@ extern bool hjg_group_spill_next_partition(HjgGroupSpill *spill);
 extern bool hjg_group_spill_divisible(const HjgGroupSpill *spill);
 /*
  * Read the next groups of the partition, at most HJG_VECTOR_ROWS; returns how many, 0 at its end. The vectors get the kept
- * columns, by column; *totals gets pointers to the groups' totals. Both are valid until the next read.
+ * columns, by column; the aggregation has the totals as rows *first on. Both are valid until the next read.
  */
-extern int	hjg_group_spill_read(HjgGroupSpill *spill, HjgVector *vectors, const char *const **totals);
+extern int	hjg_group_spill_read(HjgGroupSpill *spill, HjgVector *vectors, int *first);
 /* Return the last n of these groups; hjg_group_spill_read() gives them again. */
 extern void hjg_group_spill_return(HjgGroupSpill *spill, int n);
 /* Free all files and memory. */
@@ -203,7 +216,9 @@ typedef struct HjgAggregateState
 	bool		child_done;		/* the child is read */
 	uint32		ngroups;		/* groups in the table to be returned, */
 	uint32		next;			/* of which those before this one were returned */
-	Datum	   *kept_values;	/* [nkept] */
+	uint32		gathered_from;	/* groups from here on, */
+	uint32		gathered;		/* and before this one, have their kept columns in kept_values */
+	Datum	   *kept_values;	/* [HJG_VECTOR_ROWS][nkept] */
 	bool	   *kept_isnull;
 
 	HjgProgramFigures program;

@@ -14,6 +14,8 @@
 #include "storage/buffile.h"
 #include "storage/sharedfileset.h"
 
+#include "node/hjg_group_pack.h"
+
 /* Memory that a partition takes while it is written: an eighth of HJG_MODEL_GROUP_PARTITION_BYTES. */
 #define HJG_GROUP_BLOCK_BYTES BLCKSZ
 
@@ -24,8 +26,8 @@ typedef struct HjgGroupFile HjgGroupFile;
  * files NULL: private.
  */
 extern HjgGroupFile *hjg_group_file_create(int npartitions, SharedFileSet *files, const char *name);
-/* Add a record of nbytes, a multiple of 8, to a partition; returns its place, which the caller fills before the next call. */
-extern void *hjg_group_file_add(HjgGroupFile *file, int partition, size_t nbytes);
+/* Add a record of nbytes, a multiple of 8, to a partition. */
+extern void hjg_group_file_add(HjgGroupFile *file, int partition, const void *record, size_t nbytes);
 /* End writing; ends[partition] gets the offset from which the partition is read, 0 if it is empty. */
 extern void hjg_group_file_end_write(HjgGroupFile *file, int64 *ends);
 extern uint64 hjg_group_file_bytes(const HjgGroupFile *file);
@@ -38,8 +40,7 @@ typedef struct HjgGroupBlock
 {
 	char	   *data;			/* or NULL */
 	size_t		space;			/* bytes allocated */
-	const char *next;
-	const char *end;
+	HjgUnpack	records;		/* those that were not read */
 } HjgGroupBlock;
 
 /* Read the block of a partition at *at, the last block first; sets *at to the previous block, 0 if there is none. */

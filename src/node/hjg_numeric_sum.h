@@ -25,6 +25,28 @@ typedef struct HjgNumericSum
 
 /* Add a sum of count > 0 numbers of one scale. */
 extern void hjg_numeric_sum_add(HjgNumericSum *total, AggState *caller, int128 sum, int scale, uint64 count);
+
+/* Do the same without a call for nearly all sums: those of the total's scale, zeros of a smaller one, and the first one. */
+static inline void
+hjg_numeric_sum_add_number(HjgNumericSum *total, AggState *caller, int64 sum, int scale, uint64 count)
+{
+	int128		more;
+
+	if (likely((total->scale == scale || (total->scale > scale && sum == 0)) && !__builtin_add_overflow(total->sum, (int128) sum, &more)))
+	{
+		total->sum = more;
+		total->count += count;
+	}
+	else if (total->count == 0)
+	{
+		total->sum = sum;
+		total->count = count;
+		total->scale = scale;
+	}
+	else
+		hjg_numeric_sum_add(total, caller, sum, scale, count);
+}
+
 /* Add a numeric that may not fit. */
 extern void hjg_numeric_sum_add_datum(HjgNumericSum *total, AggState *caller, Datum value);
 /* Make the serialized transition value of sum(numeric) and avg(numeric) of at least one value. */

@@ -1,7 +1,7 @@
 /*
  * hjg_totals.h
- *	  Totals of groups as records: node_totals.c adds rows to them, node_aggregate.c makes aggregates of them.
- *	  Internal to these two.
+ *	  Totals of groups as records: node_totals.c adds rows to them, node_totals_file.c writes, reads and merges them,
+ *	  node_aggregate.c makes aggregates of them. Internal to these three.
  */
 #ifndef HJG_TOTALS_H
 #define HJG_TOTALS_H
@@ -73,6 +73,7 @@ struct HjgAggregation
 	uint32		max_groups;
 	size_t		record_bytes;
 	char	   *records;		/* [max_groups]: number of rows of the group (uint64), and totals by argument */
+	struct HjgTotalsRead *read; /* totals from a file; NULL: there were none (node_totals_file.c) */
 };
 
 static inline char *
@@ -85,6 +86,15 @@ static inline HjgTotals *
 hjg_totals_at(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, uint32 group)
 {
 	return (HjgTotals *) (hjg_totals_record(aggregation, group) + argument->at);
+}
+
+/* Fetch the records of many groups into the cache; groups NULL: there is one. */
+static inline void
+hjg_totals_prefetch(const HjgAggregation *aggregation, int n, const uint32 *groups)
+{
+	if (aggregation->ngroups >= HJG_MANY_GROUPS)
+		for (int i = 0; i < n; i++)
+			__builtin_prefetch(hjg_totals_record(aggregation, groups[i]));
 }
 
 /* Make records for so many groups (node_totals.c). */

@@ -2,8 +2,8 @@
  * node_group_file.c
  *	  Records of groups in a temporary file, by partition.
  *
- * A block is a page, or, for a record that is longer, as many pages as this record needs. The file is a BufFile of core's,
- * subject to temp_tablespaces, temp_file_limit, log_temp_files and pg_stat_database.
+ * A block has as many records as fit in HJG_GROUP_BLOCK_BYTES, or one that is longer. The file is a BufFile of core's, subject
+ * to temp_tablespaces, temp_file_limit, log_temp_files and pg_stat_database.
  */
 #include "postgres.h"
 
@@ -13,9 +13,17 @@
 
 typedef struct BlockHeader
 {
-	int64		before;			/* page of the partition's previous block, plus one; 0: none */
-	uint64		nbytes;			/* bytes used, this header included */
+	int64		before;			/* offset of the partition's previous block, plus one; 0: none */
+	uint64		nbytes;			/* bytes of the records that follow */
 } BlockHeader;
+
+/* The records of a partition that are not in the file yet, and the place of those that are. */
+typedef struct Tail
+{
+	char	   *records;		/* [HJG_GROUP_BLOCK_BYTES]; NULL: none yet */
+	size_t		nbytes;
+	int64		last;			/* offset of the last block written, plus one; 0: none */
+} Tail;
 
 struct HjgGroupFile
 {
@@ -23,12 +31,9 @@ struct HjgGroupFile
 	SharedFileSet *files;		/* NULL: private */
 	char		name[NAMEDATALEN];
 	BufFile    *file;			/* NULL: no block was written */
-	int64		npages;
+	int64		nbytes;
 	int			npartitions;
-	BlockHeader **blocks;		/* being filled; NULL: none yet */
-	int64	   *last;			/* the last block written: page plus one, or 0 */
-	BlockHeader *large;			/* block of one large record, written next */
-	int			large_partition;
+	Tail	   *tails;
 };
 
 HjgGroupFile *
@@ -41,93 +46,81 @@ hjg_group_file_create(int npartitions, SharedFileSet *files, const char *name)
 	if (files != NULL)
 		strlcpy(file->name, name, sizeof(file->name));
 	file->npartitions = npartitions;
-	file->blocks = palloc0(npartitions * sizeof(BlockHeader *));
-	file->last = palloc0(npartitions * sizeof(int64));
+	file->tails = palloc0(npartitions * sizeof(Tail));
 	return file;
 }
 
 /* ---------- writing ---------- */
 
-static size_t
-block_bytes(size_t nbytes)
+static void
+create_temp_file(HjgGroupFile *file)
 {
-	return TYPEALIGN(HJG_GROUP_BLOCK_BYTES, nbytes);
+	MemoryContext old = MemoryContextSwitchTo(file->context);
+
+	file->file = file->files != NULL ? BufFileCreateFileSet(&file->files->fs, file->name) : BufFileCreateTemp(false);
+	MemoryContextSwitchTo(old);
 }
 
+/* BufFileWrite() does not write to the data, but has not always said so. */
 static void
-write_block(HjgGroupFile *file, int partition, BlockHeader *block)
+write_block(HjgGroupFile *file, Tail *tail, const void *records, size_t nbytes)
 {
-	const size_t bytes = block_bytes(block->nbytes);
+	BlockHeader header = {tail->last, nbytes};
 
 	if (file->file == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(file->context);
-
-		file->file = file->files != NULL ? BufFileCreateFileSet(&file->files->fs, file->name) : BufFileCreateTemp(false);
-		MemoryContextSwitchTo(old);
-	}
-	block->before = file->last[partition];
-	BufFileWrite(file->file, block, bytes);
-	file->last[partition] = file->npages + 1;
-	file->npages += (int64) (bytes / BLCKSZ);
-	block->nbytes = sizeof(BlockHeader);
+		create_temp_file(file);
+	BufFileWrite(file->file, &header, sizeof(header));
+	BufFileWrite(file->file, unconstify(void *, records), nbytes);
+	tail->last = file->nbytes + 1;
+	file->nbytes += (int64) (sizeof(header) + nbytes);
 }
 
 static void
-write_large(HjgGroupFile *file)
+write_tail(HjgGroupFile *file, Tail *tail)
 {
-	if (file->large == NULL)
-		return;
-	write_block(file, file->large_partition, file->large);
-	pfree(file->large);
-	file->large = NULL;
+	if (tail->nbytes > 0)
+		write_block(file, tail, tail->records, tail->nbytes);
+	tail->nbytes = 0;
 }
 
-/* Make an empty block, zeroed, because its unused bytes are written, too. */
-static BlockHeader *
-make_file_block(HjgGroupFile *file, size_t bytes)
+void
+hjg_group_file_add(HjgGroupFile *file, int partition, const void *record, size_t nbytes)
 {
-	BlockHeader *block = MemoryContextAllocExtended(file->context, bytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	Tail	   *tail = &file->tails[partition];
 
-	block->nbytes = sizeof(BlockHeader);
-	return block;
-}
-
-void *
-hjg_group_file_add(HjgGroupFile *file, int partition, size_t nbytes)
-{
-	BlockHeader **place = &file->blocks[partition];
-	BlockHeader *block = *place;
-	char	   *record;
-
-	write_large(file);
-	if (sizeof(BlockHeader) + nbytes > HJG_GROUP_BLOCK_BYTES)
+	if (tail->nbytes + nbytes > HJG_GROUP_BLOCK_BYTES)
+		write_tail(file, tail);
+	if (nbytes > HJG_GROUP_BLOCK_BYTES)
 	{
-		file->large = block = make_file_block(file, block_bytes(sizeof(BlockHeader) + nbytes));
-		file->large_partition = partition;
+		write_block(file, tail, record, nbytes);
+		return;
 	}
-	else if (block == NULL)
-		*place = block = make_file_block(file, HJG_GROUP_BLOCK_BYTES);
-	else if (block->nbytes + nbytes > HJG_GROUP_BLOCK_BYTES)
-		write_block(file, partition, block);
-	record = (char *) block + block->nbytes;
-	block->nbytes += nbytes;
-	return record;
+	if (tail->records == NULL)
+		tail->records = MemoryContextAlloc(file->context, HJG_GROUP_BLOCK_BYTES);
+	memcpy(tail->records + tail->nbytes, record, nbytes);
+	tail->nbytes += nbytes;
+}
+
+static void
+free_tails(HjgGroupFile *file)
+{
+	for (int p = 0; p < file->npartitions; p++)
+	{
+		if (file->tails[p].records != NULL)
+			pfree(file->tails[p].records);
+		file->tails[p].records = NULL;
+	}
 }
 
 void
 hjg_group_file_end_write(HjgGroupFile *file, int64 *ends)
 {
-	write_large(file);
 	for (int p = 0; p < file->npartitions; p++)
 	{
-		if (file->blocks[p] != NULL && file->blocks[p]->nbytes > sizeof(BlockHeader))
-			write_block(file, p, file->blocks[p]);
-		if (file->blocks[p] != NULL)
-			pfree(file->blocks[p]);
-		file->blocks[p] = NULL;
-		ends[p] = file->last[p];
+		write_tail(file, &file->tails[p]);
+		ends[p] = file->tails[p].last;
 	}
+	free_tails(file);
 	if (file->files != NULL && file->file != NULL)
 	{
 		BufFileClose(file->file);
@@ -138,7 +131,7 @@ hjg_group_file_end_write(HjgGroupFile *file, int64 *ends)
 uint64
 hjg_group_file_bytes(const HjgGroupFile *file)
 {
-	return (uint64) file->npages * BLCKSZ;
+	return (uint64) file->nbytes;
 }
 
 BufFile *
@@ -152,13 +145,8 @@ hjg_group_file_free(HjgGroupFile *file)
 {
 	if (file->file != NULL)
 		BufFileClose(file->file);
-	for (int p = 0; p < file->npartitions; p++)
-		if (file->blocks[p] != NULL)
-			pfree(file->blocks[p]);
-	if (file->large != NULL)
-		pfree(file->large);
-	pfree(file->blocks);
-	pfree(file->last);
+	free_tails(file);
+	pfree(file->tails);
 	pfree(file);
 }
 
@@ -180,6 +168,7 @@ make_block_space(HjgGroupBlock *block, size_t bytes)
 {
 	if (block->space >= bytes)
 		return;
+	bytes = Max(bytes, HJG_GROUP_BLOCK_BYTES);
 	block->data = block->data == NULL ? MemoryContextAllocHuge(CurrentMemoryContext, bytes) : repalloc_huge(block->data, bytes);
 	block->space = bytes;
 }
@@ -187,27 +176,19 @@ make_block_space(HjgGroupBlock *block, size_t bytes)
 void
 hjg_group_file_read(BufFile *file, int64 *at, HjgGroupBlock *block)
 {
-	const BlockHeader *header;
-	size_t		bytes;
+	BlockHeader header;
 
-	make_block_space(block, HJG_GROUP_BLOCK_BYTES);
-	if (BufFileSeekBlock(file, *at - 1) != 0)
+	if (BufFileSeek(file, 0, *at - 1, SEEK_SET) != 0)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not seek in grouping temporary file")));
-	read_file_bytes(file, block->data, HJG_GROUP_BLOCK_BYTES);
-	header = (const BlockHeader *) block->data;
-	bytes = header->nbytes;
-	if (bytes < sizeof(BlockHeader) || bytes > MaxAllocHugeSize || header->before < 0 || header->before >= *at)
+	read_file_bytes(file, (char *) &header, sizeof(header));
+	if (header.nbytes > MaxAllocHugeSize || header.before < 0 || header.before >= *at)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("grouping temporary file has a block of %zu bytes", bytes)));
-	*at = header->before;
-	if (bytes > HJG_GROUP_BLOCK_BYTES)
-	{
-		make_block_space(block, block_bytes(bytes));
-		read_file_bytes(file, block->data + HJG_GROUP_BLOCK_BYTES, block_bytes(bytes) - HJG_GROUP_BLOCK_BYTES);
-	}
-	block->next = block->data + sizeof(BlockHeader);
-	block->end = block->data + bytes;
+				 errmsg("grouping temporary file has a block of %zu bytes", (size_t) header.nbytes)));
+	*at = header.before;
+	make_block_space(block, header.nbytes);
+	read_file_bytes(file, block->data, header.nbytes);
+	block->records = (HjgUnpack) {block->data, block->data + header.nbytes};
 }

@@ -65,7 +65,7 @@ hjg_grouping_forget(HjgAggregateState *state)
 	if (state->groups != NULL)
 		hjg_groups_reset(state->groups);
 	hjg_aggregation_clear(state->aggregation);
-	state->ngroups = state->next = 0;
+	state->ngroups = state->next = state->gathered = 0;
 }
 
 static void
@@ -73,7 +73,7 @@ make_spill(HjgAggregateState *state)
 {
 	if (state->spill == NULL)
 		state->spill = hjg_group_spill_create(state->css.ss.ps.state->es_query_cxt, state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
-											  state->nkept, state->kept, state->share);
+											  state->nkept, state->kept, state->aggregation, state->share);
 }
 
 void
@@ -90,21 +90,8 @@ hjg_grouping_free_spill(HjgAggregateState *state)
 static void
 spill_groups(HjgAggregateState *state)
 {
-	const uint32 ngroups = hjg_groups_count(state->groups);
-	StringInfoData totals;
-
 	make_spill(state);
-	initStringInfo(&totals);
-	for (uint32 group = 0; group < ngroups; group++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(state->css.ss.ps.ps_ExprContext);
-		hjg_groups_gather(state->groups, group, state->kept_values, state->kept_isnull);
-		resetStringInfo(&totals);
-		hjg_aggregation_write(state->aggregation, group, &totals);
-		hjg_group_spill_write(state->spill, hjg_groups_hash(state->groups, group), state->kept_values, state->kept_isnull, &totals);
-	}
-	pfree(totals.data);
+	hjg_group_spill_write(state->spill, state->groups);
 	hjg_grouping_forget(state);
 }
 
@@ -113,18 +100,17 @@ static bool
 merge_groups(HjgAggregateState *state)
 {
 	uint32		numbers[HJG_VECTOR_ROWS];
-	const char *const *totals;
+	int			first;
 	int			nrows;
 	int			n;
 
 	memset(state->vectors, 0, state->child.ncolumns * sizeof(HjgVector));
-	nrows = hjg_group_spill_read(state->spill, state->vectors, &totals);
+	nrows = hjg_group_spill_read(state->spill, state->vectors, &first);
 	if (nrows == 0)
 		return false;
 	n = hjg_computed_rows(state, state->nkey_exprs, nrows);
 	n = hjg_groups_find(state->groups, state->vectors, n, numbers);
-	for (int i = 0; i < n; i++)
-		hjg_aggregation_merge(state->aggregation, numbers[i], hjg_groups_count(state->groups), totals[i]);
+	hjg_aggregation_merge(state->aggregation, first, n, numbers, hjg_groups_count(state->groups));
 	hjg_group_spill_return(state->spill, nrows - n);
 	return true;
 }

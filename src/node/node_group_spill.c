@@ -10,14 +10,12 @@
  * In a shared grouping all groups are first written to the share's partitions (node_group_share.c). A claimed partition is
  * then read and divided as if it were private.
  *
- * A record is: its length, a NULL bit for each column, a word for each column, the totals, and the values by reference, whose
- * offset in the record is in the column's word. All parts are aligned, so that a record is used where it is read.
+ * A record has up to a vector of groups, column by column (node_group_pack.c): the kept columns, then the totals.
  */
 #include "postgres.h"
 
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
-#include "utils/datum.h"
 #include "utils/memutils.h"
 
 #include "node/hjg_aggregate.h"
@@ -27,7 +25,18 @@
 /* Bits of a hash for partitions, the low half; the table uses the high half. */
 #define HASH_BITS 32
 
-#define NULL_BITS 32
+/* Groups that are divided among partitions at a time, so that their keys and totals stay in the cache meanwhile. */
+#define WINDOW_GROUPS 16384
+
+/* Values of a record, unless one is larger. */
+#define RECORD_VALUE_BYTES (64 * 1024)
+
+typedef struct RecordHeader
+{
+	uint32		nbytes;			/* of the record, this header included; a multiple of 8 */
+	uint16		ngroups;
+	uint16		narrow;			/* totals are */
+} RecordHeader;
 
 /* A private partition that waits to be read. */
 typedef struct Waiting
@@ -64,19 +73,43 @@ struct HjgGroupSpill
 
 	int			nkept;
 	const int  *kept;
-	size_t		words_at;		/* in a record */
-	size_t		totals_at;
+	HjgAggregation *aggregation;
+	HjgVector  *vectors;		/* [nkept], of groups that are written or were read */
+	int		   *vector_ix;		/* 0, 1, ... */
+
+	/* groups that are written */
+	HjgPack		pack;
+	uint32	   *ends;			/* [partitions], in order */
+	uint32	   *order;			/* [WINDOW_GROUPS]: groups by partition */
 
 	/* groups that were read */
 	Reading		reading;
-	HjgVector  *vectors;		/* [nkept] */
-	const char *totals[HJG_VECTOR_ROWS];
+	bool		narrow;			/* their totals are */
 	int			nrows;
 	int			next;			/* first group behind those that were returned */
 };
 
+/* Make vectors for the columns. */
+static void
+make_kept_vectors(HjgGroupSpill *spill, TupleDesc columns)
+{
+	spill->vectors = palloc0(Max(spill->nkept, 1) * sizeof(HjgVector));
+	spill->vector_ix = palloc(Max(spill->nkept, 1) * sizeof(int));
+	for (int i = 0; i < spill->nkept; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(columns, spill->kept[i]);
+
+		spill->vectors[i].column.attlen = attribute->attlen;
+		spill->vectors[i].column.attbyval = attribute->attbyval;
+		spill->vectors[i].values = palloc(HJG_VECTOR_ROWS * sizeof(Datum));
+		spill->vectors[i].isnull = palloc(HJG_VECTOR_ROWS * sizeof(bool));
+		spill->vector_ix[i] = i;
+	}
+}
+
 HjgGroupSpill *
-hjg_group_spill_create(MemoryContext context, TupleDesc columns, int nkept, const int *kept, HjgGroupShare *share)
+hjg_group_spill_create(MemoryContext context, TupleDesc columns, int nkept, const int *kept, HjgAggregation *aggregation,
+					   HjgGroupShare *share)
 {
 	MemoryContext own = AllocSetContextCreate(context, "GpuAggregate files", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(own);
@@ -88,24 +121,16 @@ hjg_group_spill_create(MemoryContext context, TupleDesc columns, int nkept, cons
 		spill->bits++;
 	spill->nkept = nkept;
 	spill->kept = kept;
-	spill->words_at = MAXALIGN(sizeof(uint32) * (1 + (nkept + NULL_BITS - 1) / NULL_BITS));
-	spill->totals_at = spill->words_at + nkept * sizeof(Datum);
-	spill->vectors = palloc0(Max(nkept, 1) * sizeof(HjgVector));
-	for (int i = 0; i < nkept; i++)
-	{
-		Form_pg_attribute attribute = TupleDescAttr(columns, kept[i]);
-
-		spill->vectors[i].column.attlen = attribute->attlen;
-		spill->vectors[i].column.attbyval = attribute->attbyval;
-		spill->vectors[i].values = palloc(HJG_VECTOR_ROWS * sizeof(Datum));
-		spill->vectors[i].isnull = palloc(HJG_VECTOR_ROWS * sizeof(bool));
-	}
+	spill->aggregation = aggregation;
+	make_kept_vectors(spill, columns);
 	spill->share = share;
 	if (share != NULL)
 	{
 		spill->first_bit = hjg_group_share_bits(share);
 		spill->dealt = hjg_group_share_create_file(share);
 	}
+	spill->ends = palloc(sizeof(uint32) << Max(spill->first_bit, spill->bits));
+	spill->order = palloc(WINDOW_GROUPS * sizeof(uint32));
 	MemoryContextSwitchTo(old);
 	return spill;
 }
@@ -118,64 +143,105 @@ hjg_group_spill_writing(const HjgGroupSpill *spill)
 	return spill->written != NULL;
 }
 
-static size_t
-value_bytes(const HjgVector *vector, Datum value, bool isnull)
+/* The partitions that are being written: 1 << bits of them, chosen by the hash's bits from `shift` on. */
+typedef struct Division
 {
-	return isnull || vector->column.attbyval ? 0 : MAXALIGN(datumGetSize(value, false, vector->column.attlen));
-}
+	HjgGroupFile *file;
+	int			shift;
+	int			bits;
+} Division;
 
-/* Add a record to the partition of this hash; returns its memory. */
-static char *
-add_record(HjgGroupSpill *spill, uint64 hash, size_t nbytes)
+static Division
+find_division(HjgGroupSpill *spill)
 {
 	if (spill->dealt != NULL)
-		return hjg_group_file_add(spill->dealt, (int) (hash & ((1 << spill->first_bit) - 1)), nbytes);
+		return (Division) {spill->dealt, 0, spill->first_bit};
 	if (spill->written == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(spill->context);
-
 		spill->written = hjg_group_file_create(1 << spill->bits, NULL, NULL);
-		MemoryContextSwitchTo(old);
+	return (Division) {spill->written, spill->first_bit + spill->level * spill->bits, spill->bits};
+}
+
+static inline int
+partition_of(const Division *division, uint64 hash)
+{
+	return (int) (hash >> division->shift & ((1 << division->bits) - 1));
+}
+
+/* Write the first of n groups as a record; returns how many. */
+static int
+write_record(HjgGroupSpill *spill, const HjgGroups *groups, const uint32 *numbers, int n, const Division *division, int partition)
+{
+	HjgPack    *pack = &spill->pack;
+	RecordHeader header = {0};
+
+	n = Min(n, HJG_VECTOR_ROWS);
+	hjg_groups_gather_vectors(groups, numbers, n, spill->vectors);
+	if (spill->nkept > 0)
+		n = hjg_vector_rows_within(spill->vectors, spill->nkept, spill->vector_ix, 0, n, RECORD_VALUE_BYTES);
+	pack->nbytes = 0;
+	(void) hjg_group_pack_add(pack, sizeof(header));
+	for (int i = 0; i < spill->nkept; i++)
+		hjg_group_pack_vector(pack, &spill->vectors[i], n);
+	header.ngroups = (uint16) n;
+	header.narrow = hjg_aggregation_write(spill->aggregation, numbers, n, pack);
+	if (pack->nbytes > PG_UINT32_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("groups of %zu bytes are too large for a grouping temporary file", pack->nbytes)));
+	header.nbytes = (uint32) pack->nbytes;
+	memcpy(pack->data, &header, sizeof(header));
+	hjg_group_file_add(division->file, partition, pack->data, pack->nbytes);
+	return n;
+}
+
+/* Put the numbers of n groups, from `first` on, in the order of their partitions; ends[] gets where each partition ends. */
+static void
+order_groups(HjgGroupSpill *spill, const uint64 *hashes, uint32 first, uint32 n, const Division *division)
+{
+	uint32		sum = 0;
+
+	memset(spill->ends, 0, sizeof(uint32) << division->bits);
+	for (uint32 i = 0; i < n; i++)
+		spill->ends[partition_of(division, hashes[first + i])]++;
+	for (int p = 0; p < 1 << division->bits; p++)
+	{
+		const uint32 count = spill->ends[p];
+
+		spill->ends[p] = sum;
+		sum += count;
 	}
-	hash >>= spill->first_bit + spill->level * spill->bits;
-	return hjg_group_file_add(spill->written, (int) (hash & ((1 << spill->bits) - 1)), nbytes);
+	for (uint32 i = 0; i < n; i++)
+		spill->order[spill->ends[partition_of(division, hashes[first + i])]++] = first + i;
+}
+
+static void
+deal_window(HjgGroupSpill *spill, const HjgGroups *groups, uint32 first, uint32 n, const Division *division)
+{
+	uint32		done = 0;
+
+	order_groups(spill, hjg_groups_hashes(groups), first, n, division);
+	for (int p = 0; p < 1 << division->bits; p++)
+		while (done < spill->ends[p])
+		{
+			CHECK_FOR_INTERRUPTS();
+			done += write_record(spill, groups, spill->order + done, (int) (spill->ends[p] - done), division, p);
+		}
 }
 
 void
-hjg_group_spill_write(HjgGroupSpill *spill, uint64 hash, const Datum *kept, const bool *isnull, const StringInfoData *totals)
+hjg_group_spill_write(HjgGroupSpill *spill, const HjgGroups *groups)
 {
-	size_t		nbytes = spill->totals_at + MAXALIGN(totals->len);
-	size_t		at = nbytes;
-	char	   *record;
-	uint32	   *nulls;
-	Datum	   *words;
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	const uint32 ngroups = hjg_groups_count(groups);
 
-	for (int i = 0; i < spill->nkept; i++)
-		nbytes += value_bytes(&spill->vectors[i], kept[i], isnull[i]);
-	if (nbytes > PG_UINT32_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("group of %zu bytes is too large for a grouping temporary file", nbytes)));
-	record = add_record(spill, hash, nbytes);
-	*(uint32 *) record = (uint32) nbytes;
-	nulls = (uint32 *) record + 1;
-	memset(nulls, 0, spill->words_at - sizeof(uint32));
-	words = (Datum *) (record + spill->words_at);
-	for (int i = 0; i < spill->nkept; i++)
+	if (ngroups > 0)
 	{
-		const HjgVector *vector = &spill->vectors[i];
+		const Division division = find_division(spill);
 
-		words[i] = isnull[i] ? (Datum) 0 : kept[i];
-		if (isnull[i])
-			nulls[i / NULL_BITS] |= 1u << i % NULL_BITS;
-		else if (!vector->column.attbyval)
-		{
-			memcpy(record + at, DatumGetPointer(kept[i]), datumGetSize(kept[i], false, vector->column.attlen));
-			words[i] = (Datum) at;
-			at += value_bytes(vector, kept[i], false);
-		}
+		for (uint32 first = 0; first < ngroups; first += WINDOW_GROUPS)
+			deal_window(spill, groups, first, Min(ngroups - first, WINDOW_GROUPS), &division);
 	}
-	memcpy(record + spill->totals_at, totals->data, totals->len);
+	MemoryContextSwitchTo(old);
 }
 
 static void
@@ -228,7 +294,7 @@ end_reading(HjgGroupSpill *spill)
 		free_file(spill, spill->reading.own);
 	spill->reading.own = NULL;
 	spill->reading.file = NULL;
-	spill->reading.block.next = spill->reading.block.end = NULL;
+	spill->reading.block.records = (HjgUnpack) {NULL, NULL};
 	spill->nrows = spill->next = 0;
 }
 
@@ -301,62 +367,68 @@ hjg_group_spill_divisible(const HjgGroupSpill *spill)
 
 /* ---------- reading ---------- */
 
-static void
-load_record(HjgGroupSpill *spill, int row, const char *record)
+/* Look at the next record of the block. */
+static RecordHeader
+peek_record(const HjgUnpack *records)
 {
-	const uint32 *nulls = (const uint32 *) record + 1;
-	const Datum *words = (const Datum *) (record + spill->words_at);
+	RecordHeader header = {0};
+	const size_t left = records->end - records->next;
 
-	for (int i = 0; i < spill->nkept; i++)
-	{
-		HjgVector  *vector = &spill->vectors[i];
-
-		hjg_vector_put(vector, row, vector->column.attbyval ? words[i] : PointerGetDatum(record + words[i]),
-					   (nulls[i / NULL_BITS] >> i % NULL_BITS & 1) != 0);
-	}
-	spill->totals[row] = record + spill->totals_at;
+	if (left >= sizeof(header))
+		memcpy(&header, records->next, sizeof(header));
+	if (header.nbytes < sizeof(header) || header.nbytes > left || header.nbytes % MAXIMUM_ALIGNOF != 0 ||
+		header.ngroups == 0 || header.ngroups > HJG_VECTOR_ROWS)
+		hjg_group_unpack_fail();
+	return header;
 }
 
-/* Read the next records of the block, or of the next block, at most a vector of them. */
+/* Read a record behind the groups that were read. */
+static void
+load_record(HjgGroupSpill *spill, const RecordHeader *header)
+{
+	HjgUnpack  *records = &spill->reading.block.records;
+	HjgUnpack	record = {records->next, records->next + header->nbytes};
+
+	(void) hjg_group_unpack(&record, sizeof(*header));
+	for (int i = 0; i < spill->nkept; i++)
+		hjg_group_unpack_vector(&record, header->ngroups, &spill->vectors[i], spill->nrows);
+	spill->narrow = header->narrow != 0;
+	hjg_aggregation_read(spill->aggregation, &record, spill->narrow, spill->nrows, header->ngroups);
+	spill->nrows += header->ngroups;
+	records->next += header->nbytes;
+}
+
+/* Read the next records of the block, or of the next block, at most a vector of groups. */
 static void
 read_records(HjgGroupSpill *spill)
 {
 	HjgGroupBlock *block = &spill->reading.block;
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
 
 	spill->nrows = spill->next = 0;
-	if (block->next == block->end && (spill->reading.at != 0 || next_member(spill)))
-	{
-		MemoryContext old = MemoryContextSwitchTo(spill->context);
-
+	if (block->records.next == block->records.end && (spill->reading.at != 0 || next_member(spill)))
 		hjg_group_file_read(spill->reading.file, &spill->reading.at, block);
-		MemoryContextSwitchTo(old);
-	}
-	while (spill->nrows < HJG_VECTOR_ROWS && block->next < block->end)
+	while (block->records.next < block->records.end)
 	{
-		const uint32 nbytes = *(const uint32 *) block->next;
+		const RecordHeader header = peek_record(&block->records);
 
-		if (nbytes < spill->totals_at || nbytes > block->end - block->next)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("grouping temporary file has a group of %u bytes", nbytes)));
-		load_record(spill, spill->nrows++, block->next);
-		block->next += nbytes;
+		if (spill->nrows > 0 && (spill->nrows + header.ngroups > HJG_VECTOR_ROWS || (header.narrow != 0) != spill->narrow))
+			break;
+		load_record(spill, &header);
 	}
+	MemoryContextSwitchTo(old);
 }
 
 int
-hjg_group_spill_read(HjgGroupSpill *spill, HjgVector *vectors, const char *const **totals)
+hjg_group_spill_read(HjgGroupSpill *spill, HjgVector *vectors, int *first)
 {
-	int			first;
-
 	if (spill->next == spill->nrows)
 		read_records(spill);
-	first = spill->next;
+	*first = spill->next;
 	for (int i = 0; i < spill->nkept; i++)
-		vectors[spill->kept[i]] = hjg_vector_from(&spill->vectors[i], first);
-	*totals = &spill->totals[first];
+		vectors[spill->kept[i]] = hjg_vector_from(&spill->vectors[i], *first);
 	spill->next = spill->nrows;
-	return spill->nrows - first;
+	return spill->nrows - *first;
 }
 
 void

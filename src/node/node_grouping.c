@@ -99,8 +99,8 @@ init_kept_columns(HjgAggregateState *state, const CustomScan *cscan)
 	state->kept = palloc(Max(state->child.ncolumns, 1) * sizeof(int));
 	while ((c = bms_next_member(read, c)) >= 0 && c < state->child.ncolumns)
 		state->kept[state->nkept++] = c;
-	state->kept_values = palloc(Max(state->nkept, 1) * sizeof(Datum));
-	state->kept_isnull = palloc(Max(state->nkept, 1) * sizeof(bool));
+	state->kept_values = palloc(HJG_VECTOR_ROWS * Max(state->nkept, 1) * sizeof(Datum));
+	state->kept_isnull = palloc(HJG_VECTOR_ROWS * Max(state->nkept, 1) * sizeof(bool));
 	bms_free(read);
 }
 
@@ -252,6 +252,28 @@ begin_grouping(CustomScanState *node, EState *estate, int eflags)
 
 /* ---------- the result ---------- */
 
+/* Put the kept columns of a group into the slot; groups are asked for in order, and gathered many at a time. */
+static void
+load_kept(HjgAggregateState *state, uint32 group, TupleTableSlot *slot)
+{
+	int			at;
+
+	if (group >= state->gathered)
+	{
+		const int	n = (int) Min(state->ngroups - group, HJG_VECTOR_ROWS);
+
+		hjg_groups_gather(state->groups, group, n, state->kept_values, state->kept_isnull);
+		state->gathered = group + n;
+		state->gathered_from = group;
+	}
+	at = (int) (group - state->gathered_from) * state->nkept;
+	for (int i = 0; i < state->nkept; i++)
+	{
+		slot->tts_values[state->kept[i]] = state->kept_values[at + i];
+		slot->tts_isnull[state->kept[i]] = state->kept_isnull[at + i];
+	}
+}
+
 /* Make the row of a group; NULL if the filter drops it. */
 static TupleTableSlot *
 group_row(HjgAggregateState *state, uint32 group)
@@ -264,12 +286,7 @@ group_row(HjgAggregateState *state, uint32 group)
 	ExecClearTuple(slot);
 	memset(slot->tts_isnull, true, slot->tts_tupleDescriptor->natts * sizeof(bool));
 	if (state->groups != NULL)
-		hjg_groups_gather(state->groups, group, state->kept_values, state->kept_isnull);
-	for (int i = 0; i < state->nkept; i++)
-	{
-		slot->tts_values[state->kept[i]] = state->kept_values[i];
-		slot->tts_isnull[state->kept[i]] = state->kept_isnull[i];
-	}
+		load_kept(state, group, slot);
 	old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 	for (int a = 0; a < state->naggregates; a++)
 	{

@@ -198,10 +198,10 @@ hjg_groups_reset(HjgGroups *groups)
 	groups->memo.words = 0;
 }
 
-uint64
-hjg_groups_hash(const HjgGroups *groups, uint32 group)
+const uint64 *
+hjg_groups_hashes(const HjgGroups *groups)
 {
-	return groups->hashes[group];
+	return groups->hashes;
 }
 
 uint32
@@ -552,8 +552,19 @@ hjg_groups_find(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *
 }
 
 void
-hjg_groups_gather(const HjgGroups *groups, uint32 group, Datum *values, bool *isnull)
+hjg_groups_gather(const HjgGroups *groups, uint32 first, int n, Datum *values, bool *isnull)
+{
+	uint32		numbers[HJG_VECTOR_ROWS];
+
+	for (int i = 0; i < n; i++)
+		numbers[i] = first + i;
+	if (groups->nkept > 0)
+		hjg_rows_store_gather(groups->store, numbers, n, groups->kept_target, groups->nkept, values, isnull);
+}
+
+void
+hjg_groups_gather_vectors(const HjgGroups *groups, const uint32 *numbers, int n, HjgVector *vectors)
 {
 	if (groups->nkept > 0)
-		hjg_rows_store_gather(groups->store, &group, 1, groups->kept_target, groups->nkept, values, isnull);
+		hjg_rows_store_gather_vectors(groups->store, numbers, n, groups->kept_target, vectors);
 }

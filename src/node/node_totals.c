@@ -1,9 +1,9 @@
 /*
  * node_totals.c
- *	  Adds rows of vectors to the totals of their groups, and totals that come back from a file.
+ *	  Adds rows of vectors to the totals of their groups, and the totals that a program returns.
  *
  * The totals of a group are a record of fixed size (hjg_totals.h). Numerics that do not fit in 128 bits are in core's
- * transition state, to which the record has a pointer; it is written after the record.
+ * transition state, to which the record has a pointer.
  */
 #include "postgres.h"
 
@@ -112,25 +112,14 @@ add_numerics(const HjgAggregation *aggregation, const HjgTotalsArgument *argumen
 	for (int i = 0; i < nrows; i++)
 	{
 		HjgTotals  *totals = hjg_totals_at(aggregation, argument, groups != NULL ? groups[i] : 0);
-		HjgNumericSum *sum = &totals->numeric_sum;
 		const int	scale = numbers->scales != NULL ? numbers->scales[i] : numbers->scale;
-		int128		more;
 
 		if (numbers->isnull != NULL && numbers->isnull[i])
 			continue;
 		if (argument->extremes_wanted)
 			add_numeric_extremes(aggregation, totals, numbers->values[i], numbers->values[i], scale);
-		if (!argument->sum_wanted)
-			continue;
-		/* nearly all values have one scale, or are zeros of a smaller one */
-		if (likely((sum->scale == scale || (sum->scale > scale && numbers->values[i] == 0)) &&
-				   !__builtin_add_overflow(sum->sum, (int128) numbers->values[i], &more)))
-		{
-			sum->sum = more;
-			sum->count++;
-		}
-		else
-			hjg_numeric_sum_add(sum, aggregation->caller, numbers->values[i], scale, 1);
+		if (argument->sum_wanted)
+			hjg_numeric_sum_add_number(&totals->numeric_sum, aggregation->caller, numbers->values[i], scale, 1);
 	}
 }
 
@@ -271,9 +260,7 @@ hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int n
 {
 	if (ngroups > aggregation->ngroups)
 		hjg_totals_make(aggregation, ngroups);
-	if (ngroups >= HJG_MANY_GROUPS)
-		for (int i = 0; i < nrows; i++)
-			__builtin_prefetch(hjg_totals_record(aggregation, groups[i]));
+	hjg_totals_prefetch(aggregation, nrows, groups);
 	count_rows(aggregation, nrows, groups);
 	for (int a = 0; a < aggregation->narguments; a++)
 	{
@@ -326,170 +313,5 @@ hjg_aggregation_merge_result(HjgAggregation *aggregation, uint32 group, uint32 n
 			continue;
 		totals->least = Min(totals->least, (int64) words[3]);
 		totals->greatest = Max(totals->greatest, (int64) words[4]);
-	}
-}
-
-/* ---------- totals in a file ---------- */
-
-/*
- * Most totals are small and are written in a narrow form of words: the number of rows; then for each argument the number of
- * NULLs, with the scale in the upper half of the word, and, as far as they are wanted, the sum and the extremes. Other totals
- * are written as a word WIDE, their record, and the values to which the record has pointers.
- */
-#define WIDE (-1)
-#define WORDS_OF_ARGUMENT 4
-
-static int128
-sum_of(const HjgTotalsArgument *argument, const HjgTotals *totals)
-{
-	return argument->numeric ? totals->numeric_sum.sum : totals->sum;
-}
-
-static bool
-is_narrow(const HjgTotalsArgument *argument, const HjgTotals *totals)
-{
-	if (totals->nnulls > PG_UINT32_MAX || (argument->numeric && (argument->extremes_wanted || totals->numeric_sum.has_state)))
-		return false;
-	return !argument->sum_wanted || sum_of(argument, totals) == (int64) sum_of(argument, totals);
-}
-
-static bool
-are_narrow(const HjgAggregation *aggregation, uint32 group)
-{
-	for (int a = 0; a < aggregation->narguments; a++)
-		if (!is_narrow(&aggregation->arguments[a], hjg_totals_at(aggregation, &aggregation->arguments[a], group)))
-			return false;
-	return true;
-}
-
-static void
-write_narrow(const HjgAggregation *aggregation, uint32 group, StringInfo buffer)
-{
-	int64	   *to;
-
-	enlargeStringInfo(buffer, (int) sizeof(int64) * (1 + aggregation->narguments * WORDS_OF_ARGUMENT));
-	to = (int64 *) (buffer->data + buffer->len);
-	*to++ = *(const int64 *) hjg_totals_record(aggregation, group);
-	for (int a = 0; a < aggregation->narguments; a++)
-	{
-		const HjgTotalsArgument *argument = &aggregation->arguments[a];
-		const HjgTotals *totals = hjg_totals_at(aggregation, argument, group);
-
-		*to++ = (int64) (totals->nnulls | (uint64) (argument->numeric ? totals->numeric_sum.scale : 0) << 32);
-		if (argument->sum_wanted)
-			*to++ = (int64) sum_of(argument, totals);
-		if (argument->extremes_wanted)
-		{
-			*to++ = totals->least;
-			*to++ = totals->greatest;
-		}
-	}
-	buffer->len = (int) ((char *) to - buffer->data);
-}
-
-static void
-write_wide(const HjgAggregation *aggregation, uint32 group, StringInfo buffer)
-{
-	const int64 wide = WIDE;
-
-	appendBinaryStringInfo(buffer, (const char *) &wide, sizeof(wide));
-	appendBinaryStringInfo(buffer, hjg_totals_record(aggregation, group), (int) aggregation->record_bytes);
-	for (int a = 0; a < aggregation->narguments; a++)
-	{
-		const HjgTotalsArgument *argument = &aggregation->arguments[a];
-		const HjgTotals *totals = hjg_totals_at(aggregation, argument, group);
-
-		if (argument->numeric && totals->numeric_sum.has_state)
-			hjg_numeric_sum_write_state(&totals->numeric_sum, aggregation->caller, buffer);
-		if (argument->numeric && argument->extremes_wanted)
-		{
-			hjg_numeric_extreme_write(&totals->numeric_least, buffer);
-			hjg_numeric_extreme_write(&totals->numeric_greatest, buffer);
-		}
-	}
-}
-
-void
-hjg_aggregation_write(const HjgAggregation *aggregation, uint32 group, StringInfo buffer)
-{
-	if (are_narrow(aggregation, group))
-		write_narrow(aggregation, group, buffer);
-	else
-		write_wide(aggregation, group, buffer);
-}
-
-/* Read the totals of an argument in narrow form. */
-static const char *
-read_narrow(const HjgTotalsArgument *argument, uint64 nrows, const char *from, HjgTotals *totals)
-{
-	const int64 *words = (const int64 *) from;
-	const uint64 head = (uint64) *words++;
-	const int64 sum = argument->sum_wanted ? *words++ : 0;
-
-	totals->nnulls = (uint32) head;
-	if (argument->numeric)
-		totals->numeric_sum = (HjgNumericSum) {.sum = sum,.count = nrows - totals->nnulls,.scale = (int) (head >> 32)};
-	else
-		totals->sum = sum;
-	if (argument->extremes_wanted)
-	{
-		totals->least = *words++;
-		totals->greatest = *words++;
-	}
-	return (const char *) words;
-}
-
-static const char *
-merge_numerics(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, HjgTotals *to, const HjgTotals *from, const char *states)
-{
-	const HjgNumericSum *sum = &from->numeric_sum;
-
-	if (argument->sum_wanted && sum->count > 0)
-		hjg_numeric_sum_add(&to->numeric_sum, aggregation->caller, sum->sum, sum->scale, sum->count);
-	if (sum->has_state)
-		states = hjg_numeric_sum_merge_state(&to->numeric_sum, aggregation->caller, states);
-	if (!argument->extremes_wanted)
-		return states;
-	states = hjg_numeric_extreme_merge(&to->numeric_least, &from->numeric_least, false, aggregation->caller, states);
-	return hjg_numeric_extreme_merge(&to->numeric_greatest, &from->numeric_greatest, true, aggregation->caller, states);
-}
-
-static void
-merge_numbers(const HjgTotalsArgument *argument, HjgTotals *to, const HjgTotals *from)
-{
-	if (argument->sum_wanted)
-		to->sum += from->sum;
-	if (argument->extremes_wanted)
-	{
-		to->least = Min(to->least, from->least);
-		to->greatest = Max(to->greatest, from->greatest);
-	}
-}
-
-void
-hjg_aggregation_merge(HjgAggregation *aggregation, uint32 group, uint32 ngroups, const char *written)
-{
-	const bool	narrow = *(const int64 *) written != WIDE;
-	const char *record = narrow ? written : written + sizeof(int64);
-	const char *next = narrow ? written + sizeof(int64) : record + aggregation->record_bytes;
-
-	if (ngroups > aggregation->ngroups)
-		hjg_totals_make(aggregation, ngroups);
-	*(uint64 *) hjg_totals_record(aggregation, group) += *(const uint64 *) record;
-	for (int a = 0; a < aggregation->narguments; a++)
-	{
-		const HjgTotalsArgument *argument = &aggregation->arguments[a];
-		HjgTotals	   *to = hjg_totals_at(aggregation, argument, group);
-		HjgTotals		from;
-
-		if (narrow)
-			next = read_narrow(argument, *(const uint64 *) record, next, &from);
-		else
-			memcpy(&from, record + argument->at, argument->bytes);
-		to->nnulls += from.nnulls;
-		if (argument->numeric)
-			next = merge_numerics(aggregation, argument, to, &from, next);
-		else
-			merge_numbers(argument, to, &from);
 	}
 }
