@@ -56,8 +56,11 @@ extern size_t hjg_groups_bytes(const HjgGroups *groups, bool next);
  */
 extern void hjg_groups_gather(const HjgGroups *groups, uint32 first, int n, Datum *values, bool *isnull);
 extern void hjg_groups_gather_vectors(const HjgGroups *groups, const uint32 *numbers, int n, HjgVector *vectors);
-/* Drop all groups. */
-extern void hjg_groups_reset(HjgGroups *groups);
+/*
+ * Drop all groups. Keeps the table's arrays for the next ones if they take at most this memory, and not much more than the groups
+ * needed; returns whether it does.
+ */
+extern bool hjg_groups_reset(HjgGroups *groups, size_t most_bytes);
 
 /* ---------- totals (node_aggregate.c) ---------- */
 
@@ -93,8 +96,8 @@ extern void hjg_aggregation_merge(HjgAggregation *aggregation, int first, int n,
  */
 extern void hjg_aggregation_merge_result(HjgAggregation *aggregation, uint32 group, uint32 ngroups, uint64 nrows, const uint64 *words,
 										 const int *scales);
-/* Drop all groups. */
-extern void hjg_aggregation_clear(HjgAggregation *aggregation);
+/* Drop all groups; keep: but not the array of their totals. */
+extern void hjg_aggregation_clear(HjgAggregation *aggregation, bool keep);
 /* Drop all groups, and the values of parameters, which may have changed. */
 extern void hjg_aggregation_reset(HjgAggregation *aggregation);
 

@@ -111,18 +111,20 @@ hjg_aggregation_create(MemoryContext context, PlanState *parent, bool partial, L
 }
 
 void
-hjg_aggregation_clear(HjgAggregation *aggregation)
+hjg_aggregation_clear(HjgAggregation *aggregation, bool keep)
 {
-	MemoryContextReset(aggregation->context);
 	ResetExprContext(aggregation->caller->curaggcontext);
 	aggregation->ngroups = 0;
+	if (keep)
+		return;
+	MemoryContextReset(aggregation->context);
 	aggregation->max_groups = 0;
 }
 
 void
 hjg_aggregation_reset(HjgAggregation *aggregation)
 {
-	hjg_aggregation_clear(aggregation);
+	hjg_aggregation_clear(aggregation, false);
 	for (int i = 0; i < aggregation->narguments; i++)
 		hjg_argument_reset(aggregation->arguments[i].expr);
 }

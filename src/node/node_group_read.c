@@ -62,9 +62,12 @@ aggregate_rows(HjgAggregateState *state)
 void
 hjg_grouping_forget(HjgAggregateState *state)
 {
-	if (state->groups != NULL)
-		hjg_groups_reset(state->groups);
-	hjg_aggregation_clear(state->aggregation);
+	/* half of the memory remains for values, of which the next groups may have more */
+	const size_t most_bytes = get_hash_memory_limit() / 2;
+	const size_t totals_bytes = hjg_aggregation_bytes(state->aggregation, false);
+	const bool	keep = state->groups != NULL && hjg_groups_reset(state->groups, most_bytes - Min(totals_bytes, most_bytes));
+
+	hjg_aggregation_clear(state->aggregation, keep);
 	state->ngroups = state->next = state->gathered = 0;
 }
 

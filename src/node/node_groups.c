@@ -4,7 +4,8 @@
  *
  * The keys of a vector are converted to a form that is hashed and compared without a call: ordinals of by-value types, bytes
  * of strings. Other types use core's functions. NULLs are equal to each other. Rows are then looked up one by one in an open
- * hash table of group numbers; a group has its hash, and its keys in the same form.
+ * hash table of group numbers; a group has its hash, and its keys in the same form. Where all keys are ordinals and none is
+ * NULL, these alone are compared.
  *
  * Keys that are words (HjgVector), or parts of these, need no look-up where the same words came before (node_group_memo.c).
  *
@@ -26,6 +27,12 @@
 /* Initial groups and buckets of a table. */
 #define FIRST_GROUPS 256
 #define FIRST_BUCKETS 1024
+
+/* An empty table keeps its arrays if it had at least one group for so many buckets. */
+#define MOST_BUCKETS_OF_GROUP 16
+
+/* Keys that are compared as ordinals alone. */
+#define MOST_PLAIN_KEYS 2
 
 /* Toasted keys of a vector are fetched together up to this size. */
 #define MOST_TOASTED_BYTES (256 * 1024)
@@ -62,6 +69,7 @@ typedef struct Key
 	FmgrInfo	equal;			/* and its equality */
 	KeyValues	rows;			/* [HJG_VECTOR_ROWS], of the current vector */
 	KeyValues	groups;			/* [max_groups] */
+	bool		any_null;		/* a group's key is NULL */
 } Key;
 
 struct HjgGroups
@@ -77,17 +85,20 @@ struct HjgGroups
 	HjgGroupMemo memo;			/* of keys that are words */
 	int			key_columns[HJG_MEMO_KEYS]; /* the first ones */
 
-	/* the rest, and the keys' values, are in this context */
+	/* rows, and what keys point to */
+	MemoryContext row_context;
+	HjgStore   *store;			/* NULL: there are no groups */
+	char	   *block;			/* block for strings */
+	size_t		block_left;
+
+	/* arrays, which an empty table may keep */
 	MemoryContext context;
-	HjgStore   *store;
 	uint32		ngroups;
 	uint32		max_groups;
 	size_t		group_bytes;	/* bytes of a group in all arrays */
-	uint64	   *hashes;			/* of the groups; NULL: there is no table */
+	uint64	   *hashes;			/* of the groups; NULL: there are no arrays */
 	uint32		nbuckets;		/* a power of two */
 	uint32	   *buckets;		/* number of a group plus one; 0: none */
-	char	   *block;			/* block for strings */
-	size_t		block_left;
 };
 
 /* ---------- set-up ---------- */
@@ -139,9 +150,8 @@ init_key(Key *key, const HjgGroupKey *from, const HjgColumn *columns)
 	}
 }
 
-/* Make the table, before the first row. */
 static void
-make_table(HjgGroups *groups)
+make_arrays(HjgGroups *groups)
 {
 	groups->max_groups = FIRST_GROUPS;
 	groups->hashes = MemoryContextAlloc(groups->context, FIRST_GROUPS * sizeof(uint64));
@@ -154,7 +164,15 @@ make_table(HjgGroups *groups)
 	}
 	groups->nbuckets = FIRST_BUCKETS;
 	groups->buckets = MemoryContextAllocZero(groups->context, FIRST_BUCKETS * sizeof(uint32));
-	groups->store = hjg_rows_store_create(groups->context, groups->nkept, groups->kept_columns, FIRST_GROUPS);
+}
+
+/* Make the table, before the first row. */
+static void
+make_table(HjgGroups *groups)
+{
+	if (groups->hashes == NULL)
+		make_arrays(groups);
+	groups->store = hjg_rows_store_create(groups->row_context, groups->nkept, groups->kept_columns, FIRST_GROUPS);
 	groups->block_left = 0;
 }
 
@@ -184,18 +202,33 @@ hjg_groups_create(MemoryContext context, int nkeys, const HjgGroupKey *keys, con
 		groups->kept_target[i] = i;
 	}
 	groups->context = AllocSetContextCreate(context, "GpuAggregate groups", ALLOCSET_DEFAULT_SIZES);
+	groups->row_context = AllocSetContextCreate(context, "GpuAggregate keys", ALLOCSET_DEFAULT_SIZES);
 	groups->scratch = AllocSetContextCreate(context, "GpuAggregate values", ALLOCSET_SMALL_SIZES);
 	MemoryContextSwitchTo(old);
 	return groups;
 }
 
-void
-hjg_groups_reset(HjgGroups *groups)
+bool
+hjg_groups_reset(HjgGroups *groups, size_t most_bytes)
 {
-	MemoryContextReset(groups->context);
-	groups->hashes = NULL;
-	groups->ngroups = groups->max_groups = 0;
+	const bool	keep = groups->hashes != NULL && MemoryContextMemAllocated(groups->context, false) <= most_bytes &&
+		(size_t) groups->ngroups * MOST_BUCKETS_OF_GROUP >= groups->nbuckets;
+
+	MemoryContextReset(groups->row_context);
+	groups->store = NULL;
+	for (int k = 0; k < groups->nkeys; k++)
+		groups->keys[k].any_null = false;
+	groups->ngroups = 0;
 	groups->memo.words = 0;
+	if (keep)
+		memset(groups->buckets, 0, groups->nbuckets * sizeof(uint32));
+	else
+	{
+		MemoryContextReset(groups->context);
+		groups->hashes = NULL;
+		groups->max_groups = 0;
+	}
+	return keep;
 }
 
 const uint64 *
@@ -213,7 +246,7 @@ hjg_groups_count(const HjgGroups *groups)
 size_t
 hjg_groups_bytes(const HjgGroups *groups, bool next)
 {
-	size_t		bytes = MemoryContextMemAllocated(groups->context, true);
+	size_t		bytes = MemoryContextMemAllocated(groups->context, false) + MemoryContextMemAllocated(groups->row_context, false);
 
 	if (!next || groups->hashes == NULL)
 		return bytes;
@@ -316,6 +349,17 @@ add_hashes(Key *key, uint64 *hashes, int nrows)
 	}
 }
 
+/* Are all keys ordinals that are compared alone? */
+static bool
+are_plain(const HjgGroups *groups, const HjgVector *vectors)
+{
+	bool		plain = groups->nkeys <= MOST_PLAIN_KEYS;
+
+	for (int k = 0; k < groups->nkeys; k++)
+		plain &= groups->keys[k].form == KEY_ORDINAL && !groups->keys[k].any_null && !vectors[groups->keys[k].column].has_nulls;
+	return plain;
+}
+
 static void
 load_key_columns(HjgGroups *groups, const HjgVector *vectors, int nrows)
 {
@@ -377,8 +421,8 @@ keep_bytes(HjgGroups *groups, HjgBytes bytes)
 	if ((size_t) bytes.nbytes > groups->block_left)
 	{
 		if (bytes.nbytes > BLOCK_BYTES / 8)
-			return memcpy(MemoryContextAllocHuge(groups->context, bytes.nbytes), bytes.data, bytes.nbytes);
-		groups->block = MemoryContextAlloc(groups->context, BLOCK_BYTES);
+			return memcpy(MemoryContextAllocHuge(groups->row_context, bytes.nbytes), bytes.data, bytes.nbytes);
+		groups->block = MemoryContextAlloc(groups->row_context, BLOCK_BYTES);
 		groups->block_left = BLOCK_BYTES;
 	}
 	copy = groups->block;
@@ -391,7 +435,7 @@ keep_bytes(HjgGroups *groups, HjgBytes bytes)
 static Datum
 keep_datum(HjgGroups *groups, const Key *key, Datum value)
 {
-	MemoryContext old = MemoryContextSwitchTo(groups->context);
+	MemoryContext old = MemoryContextSwitchTo(groups->row_context);
 
 	value = key->type.attlen == -1 ? PointerGetDatum(PG_DETOAST_DATUM_COPY(value)) :
 		datumCopy(value, key->type.attbyval, key->type.attlen);
@@ -411,6 +455,7 @@ add_group(HjgGroups *groups, int row)
 		const bool	isnull = key->rows.isnull[row];
 
 		key->groups.isnull[group] = isnull;
+		key->any_null |= isnull;
 		if (key->form == KEY_ORDINAL)
 			key->groups.ordinals[group] = key->rows.ordinals[row];
 		else if (key->form == KEY_BYTES)
@@ -470,9 +515,28 @@ grow_buckets(HjgGroups *groups)
 	}
 }
 
+/* Fetch what comparisons with a group touch. */
+static inline void
+prefetch_group(const HjgGroups *groups, uint32 group)
+{
+	__builtin_prefetch(&groups->hashes[group]);
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		const KeyValues *values = &groups->keys[k].groups;
+
+		__builtin_prefetch(&values->isnull[group]);
+		if (values->ordinals != NULL)
+			__builtin_prefetch(&values->ordinals[group]);
+		else if (values->bytes != NULL)
+			__builtin_prefetch(&values->bytes[group]);
+		else
+			__builtin_prefetch(&values->datums[group]);
+	}
+}
+
 /* Fetch what the look-ups of the rows will touch into the cache: all rows' buckets, then the groups in these. */
 static void
-prefetch_groups(const HjgGroups *groups, int nrows)
+prefetch_groups(const HjgGroups *groups, bool plain, int nrows)
 {
 	for (int i = 0; i < nrows; i++)
 		__builtin_prefetch(&groups->buckets[first_bucket(groups, groups->row_hashes[i])]);
@@ -482,23 +546,73 @@ prefetch_groups(const HjgGroups *groups, int nrows)
 
 		if (bucket == 0)
 			continue;
-		__builtin_prefetch(&groups->hashes[bucket - 1]);
-		for (int k = 0; k < groups->nkeys; k++)
-		{
-			const KeyValues *values = &groups->keys[k].groups;
-
-			__builtin_prefetch(&values->isnull[bucket - 1]);
-			if (values->ordinals != NULL)
-				__builtin_prefetch(&values->ordinals[bucket - 1]);
-			else if (values->bytes != NULL)
-				__builtin_prefetch(&values->bytes[bucket - 1]);
-			else
-				__builtin_prefetch(&values->datums[bucket - 1]);
-		}
+		if (!plain)
+			prefetch_group(groups, bucket - 1);
+		for (int k = 0; plain && k < groups->nkeys; k++)
+			__builtin_prefetch(&groups->keys[k].groups.ordinals[bucket - 1]);
 	}
 }
 
 /* ---------- rows ---------- */
+
+/*
+ * Find or add the groups of rows by plain keys; first_rows gets the rows that begin groups. nkeys is a constant in each call,
+ * so that there is no loop over keys.
+ */
+static pg_attribute_always_inline void
+find_plain(HjgGroups *groups, int nkeys, int nrows, uint32 *numbers, uint16 *first_rows)
+{
+	uint32	   *buckets = groups->buckets;
+	const uint32 mask = groups->nbuckets - 1;
+	uint32		ngroups = groups->ngroups;
+	const int64 *rows[MOST_PLAIN_KEYS];
+	int64	   *kept[MOST_PLAIN_KEYS];
+
+	for (int k = 0; k < nkeys; k++)
+	{
+		rows[k] = groups->keys[k].rows.ordinals;
+		kept[k] = groups->keys[k].groups.ordinals;
+	}
+	for (int i = 0; i < nrows; i++)
+	{
+		uint32		b = first_bucket(groups, groups->row_hashes[i]);
+
+		while (buckets[b] != 0 &&
+			   (kept[0][buckets[b] - 1] != rows[0][i] || (nkeys > 1 && kept[1][buckets[b] - 1] != rows[1][i])))
+			b = (b + 1) & mask;
+		if (buckets[b] == 0)
+		{
+			groups->hashes[ngroups] = groups->row_hashes[i];
+			for (int k = 0; k < nkeys; k++)
+				kept[k][ngroups] = rows[k][i];
+			*first_rows++ = i;
+			buckets[b] = ++ngroups;
+		}
+		numbers[i] = buckets[b] - 1;
+	}
+	for (int k = 0; k < nkeys; k++)
+		memset(groups->keys[k].groups.isnull + groups->ngroups, false, ngroups - groups->ngroups);
+	groups->ngroups = ngroups;
+}
+
+/* Do the same by any keys. */
+static void
+find_any(HjgGroups *groups, int nrows, uint32 *numbers, uint16 *first_rows)
+{
+	for (int i = 0; i < nrows; i++)
+	{
+		uint32		b = first_bucket(groups, groups->row_hashes[i]);
+
+		while (groups->buckets[b] != 0 && !same_keys(groups, i, groups->buckets[b] - 1))
+			b = (b + 1) & (groups->nbuckets - 1);
+		if (groups->buckets[b] == 0)
+		{
+			*first_rows++ = i;
+			groups->buckets[b] = add_group(groups, i) + 1;
+		}
+		numbers[i] = groups->buckets[b] - 1;
+	}
+}
 
 static int
 look_up(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *numbers)
@@ -506,8 +620,9 @@ look_up(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *numbers)
 	MemoryContext old = MemoryContextSwitchTo(groups->scratch);
 	uint16		first_rows[HJG_VECTOR_ROWS];	/* of new groups */
 	const uint32 nold = groups->ngroups;
+	const bool	plain = are_plain(groups, vectors);
 
-	if (groups->hashes == NULL)
+	if (groups->store == NULL)
 		make_table(groups);
 	nrows = rows_at_once(groups, vectors, nrows);
 	load_key_columns(groups, vectors, nrows);
@@ -517,20 +632,13 @@ look_up(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *numbers)
 	while (groups->ngroups + nrows > groups->nbuckets / 2)
 		grow_buckets(groups);
 	if (groups->ngroups >= HJG_MANY_GROUPS)
-		prefetch_groups(groups, nrows);
-	for (int i = 0; i < nrows; i++)
-	{
-		uint32		b = first_bucket(groups, groups->row_hashes[i]);
-
-		while (groups->buckets[b] != 0 && !same_keys(groups, i, groups->buckets[b] - 1))
-			b = (b + 1) & (groups->nbuckets - 1);
-		if (groups->buckets[b] == 0)
-		{
-			first_rows[groups->ngroups - nold] = i;
-			groups->buckets[b] = add_group(groups, i) + 1;
-		}
-		numbers[i] = groups->buckets[b] - 1;
-	}
+		prefetch_groups(groups, plain, nrows);
+	if (!plain)
+		find_any(groups, nrows, numbers, first_rows);
+	else if (groups->nkeys == 1)
+		find_plain(groups, 1, nrows, numbers, first_rows);
+	else
+		find_plain(groups, 2, nrows, numbers, first_rows);
 	if (groups->nkept > 0 && groups->ngroups > nold)
 		hjg_rows_store_append_selected(groups->store, groups->kept, vectors, first_rows, groups->ngroups - nold);
 	MemoryContextSwitchTo(old);
