@@ -27,7 +27,7 @@
 
 /* Creating a file, opening those of others and waiting for them; writing, reading and merging a group. */
 #define EXCHANGE_START_NS 300000
-#define EXCHANGE_NS 150
+#define EXCHANGE_NS 60
 
 /* Bytes of a group, besides its columns. */
 #define GROUP_BYTES 64

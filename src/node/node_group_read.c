@@ -63,7 +63,7 @@ void
 hjg_grouping_forget(HjgAggregateState *state)
 {
 	/* half of the memory remains for values, of which the next groups may have more */
-	const size_t most_bytes = get_hash_memory_limit() / 2;
+	const size_t most_bytes = Min(get_hash_memory_limit() / 2, state->growth.in_cache ? CACHED_TABLE_BYTES : SIZE_MAX);
 	const size_t totals_bytes = hjg_aggregation_bytes(state->aggregation, false);
 	const bool	keep = state->groups != NULL && hjg_groups_reset(state->groups, most_bytes - Min(totals_bytes, most_bytes));
 
