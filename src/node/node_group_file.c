@@ -2,8 +2,8 @@
  * node_group_file.c
  *	  Records of groups in a temporary file, by partition.
  *
- * A block has as many records as fit in HJG_GROUP_BLOCK_BYTES, or one that is longer. The file is a BufFile of core's, subject
- * to temp_tablespaces, temp_file_limit, log_temp_files and pg_stat_database.
+ * A block takes up to HJG_GROUP_BLOCK_BYTES, which are read at once, or as much as one record that is longer. The file is a
+ * BufFile of core's, subject to temp_tablespaces, temp_file_limit, log_temp_files and pg_stat_database.
  */
 #include "postgres.h"
 
@@ -17,10 +17,13 @@ typedef struct BlockHeader
 	uint64		nbytes;			/* bytes of the records that follow */
 } BlockHeader;
 
+/* Bytes of a block's records, unless there is only one. */
+#define MOST_BYTES (HJG_GROUP_BLOCK_BYTES - sizeof(BlockHeader))
+
 /* The records of a partition that are not in the file yet, and the place of those that are. */
 typedef struct Tail
 {
-	char	   *records;		/* [HJG_GROUP_BLOCK_BYTES]; NULL: none yet */
+	char	   *records;		/* [MOST_BYTES]; NULL: none yet */
 	size_t		nbytes;
 	int64		last;			/* offset of the last block written, plus one; 0: none */
 } Tail;
@@ -88,15 +91,15 @@ hjg_group_file_add(HjgGroupFile *file, int partition, const void *record, size_t
 {
 	Tail	   *tail = &file->tails[partition];
 
-	if (tail->nbytes + nbytes > HJG_GROUP_BLOCK_BYTES)
+	if (tail->nbytes + nbytes > MOST_BYTES)
 		write_tail(file, tail);
-	if (nbytes > HJG_GROUP_BLOCK_BYTES)
+	if (nbytes > MOST_BYTES)
 	{
 		write_block(file, tail, record, nbytes);
 		return;
 	}
 	if (tail->records == NULL)
-		tail->records = MemoryContextAlloc(file->context, HJG_GROUP_BLOCK_BYTES);
+		tail->records = MemoryContextAlloc(file->context, MOST_BYTES);
 	memcpy(tail->records + tail->nbytes, record, nbytes);
 	tail->nbytes += nbytes;
 }
@@ -183,7 +186,7 @@ hjg_group_file_read(BufFile *file, int64 *at, HjgGroupBlock *block)
 				(errcode_for_file_access(),
 				 errmsg("could not seek in grouping temporary file")));
 	read_file_bytes(file, (char *) &header, sizeof(header));
-	if (header.nbytes > MaxAllocHugeSize || header.before < 0 || header.before >= *at)
+	if (header.nbytes == 0 || header.nbytes > MaxAllocHugeSize || header.before < 0 || header.before >= *at)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("grouping temporary file has a block of %zu bytes", (size_t) header.nbytes)));
