@@ -61,19 +61,21 @@ extern const char *hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *c
 /* The least or greatest numeric, none when zeroed. */
 typedef struct HjgNumericExtreme
 {
-	Datum		value;			/* in the memory of the caller's aggregates, or 0 */
-	bool		fits;			/* the value is number / 10^scale, with that display scale */
+	bool		fits;			/* the value is number / 10^scale, with that display scale; else */
 	int			scale;
 	int64		number;
+	Datum		value;			/* it is this one, in the memory of the caller's aggregates; 0: there is none */
 } HjgNumericExtreme;
 
+/* Get the value, made in the current memory context if it fits. There must be one. */
+extern Datum hjg_numeric_extreme_datum(const HjgNumericExtreme *extreme);
 /* Take a number into account; core keeps the last of equal ones, which may differ in scale. */
 extern void hjg_numeric_extreme_add(HjgNumericExtreme *extreme, bool greatest, AggState *caller, int64 number, int scale);
 /* Take a numeric into account that may not fit. */
 extern void hjg_numeric_extreme_add_datum(HjgNumericExtreme *extreme, bool greatest, AggState *caller, Datum value);
 /*
- * Append the value, if there is one, to the buffer; read it from there and add it to another extreme, `from` being as it was
- * written.
+ * Append the value, if there is one that does not fit, to the buffer; read it from there and add it to another extreme, `from`
+ * being as it was written.
  */
 extern void hjg_numeric_extreme_write(const HjgNumericExtreme *extreme, StringInfo buffer);
 extern const char *hjg_numeric_extreme_merge(HjgNumericExtreme *to, const HjgNumericExtreme *from, bool greatest, AggState *caller, const char *written);

@@ -224,9 +224,9 @@ hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *is
 			return aggregation->partial ? hjg_numeric_sum_serialize(&totals->numeric_sum, aggregation->caller) :
 				hjg_numeric_sum_finish(&totals->numeric_sum, aggregation->caller, aggregate->average);
 		case HJG_AGGREGATE_NUMERIC_LEAST:
-			return totals->numeric_least.value;
+			return hjg_numeric_extreme_datum(&totals->numeric_least);
 		case HJG_AGGREGATE_NUMERIC_GREATEST:
-			return totals->numeric_greatest.value;
+			return hjg_numeric_extreme_datum(&totals->numeric_greatest);
 		case HJG_AGGREGATE_LEAST:
 			return extreme_datum(totals->least, aggregate->width);
 		default:

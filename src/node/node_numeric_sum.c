@@ -173,40 +173,65 @@ hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *caller, const char *
 
 /* ---------- extremes ---------- */
 
+/* Get the value, in *space if it fits; 0: there is none. */
+static Datum
+current_extreme(const HjgNumericExtreme *extreme, HjgNumericSpace *space)
+{
+	if (!extreme->fits)
+		return extreme->value;
+	(void) hjg_vector_numeric_encode(extreme->number, extreme->scale, space);
+	return PointerGetDatum(space);
+}
+
+/* Is the value to be replaced by this one? Of equal ones core keeps the last. */
+static bool
+is_replaced(const HjgNumericExtreme *extreme, bool greatest, AggState *caller, Datum value)
+{
+	HjgNumericSpace space;
+	const Datum old = current_extreme(extreme, &space);
+
+	return old == 0 || call_core(caller, greatest ? numeric_larger : numeric_smaller, old, false, value) != old;
+}
+
+static void
+set_extreme(HjgNumericExtreme *extreme, HjgNumericExtreme to)
+{
+	if (extreme->value != 0)
+		pfree(DatumGetPointer(extreme->value));
+	*extreme = to;
+}
+
+Datum
+hjg_numeric_extreme_datum(const HjgNumericExtreme *extreme)
+{
+	return current_extreme(extreme, extreme->fits ? palloc(sizeof(HjgNumericSpace)) : NULL);
+}
+
 void
 hjg_numeric_extreme_add_datum(HjgNumericExtreme *extreme, bool greatest, AggState *caller, Datum value)
 {
-	const Datum old = extreme->value;
-	Datum		wanted = value;
-	MemoryContext old_context;
+	MemoryContext old;
 
-	if (old != 0)
-		wanted = call_core(caller, greatest ? numeric_larger : numeric_smaller, old, false, value);
-	if (wanted == old)
+	if (!is_replaced(extreme, greatest, caller, value))
 		return;
-	old_context = MemoryContextSwitchTo(caller->curaggcontext->ecxt_per_tuple_memory);
-	extreme->value = PointerGetDatum(PG_DETOAST_DATUM_COPY(wanted));
-	extreme->fits = false;
-	MemoryContextSwitchTo(old_context);
-	if (old != 0)
-		pfree(DatumGetPointer(old));
+	old = MemoryContextSwitchTo(caller->curaggcontext->ecxt_per_tuple_memory);
+	set_extreme(extreme, (HjgNumericExtreme) {.value = PointerGetDatum(PG_DETOAST_DATUM_COPY(value))});
+	MemoryContextSwitchTo(old);
 }
 
 void
 hjg_numeric_extreme_add(HjgNumericExtreme *extreme, bool greatest, AggState *caller, int64 number, int scale)
 {
-	char		numeric[HJG_NUMERIC_MAX_BYTES] pg_attribute_aligned(MAXIMUM_ALIGNOF);
-	const Datum old = extreme->value;
+	HjgNumericSpace space;
 
-	if (extreme->fits && extreme->scale == scale && (greatest ? number <= extreme->number : number >= extreme->number))
+	if (extreme->fits && extreme->scale == scale)
+	{
+		extreme->number = greatest ? Max(extreme->number, number) : Min(extreme->number, number);
 		return;
-	(void) hjg_vector_numeric_encode(number, scale, numeric);
-	hjg_numeric_extreme_add_datum(extreme, greatest, caller, PointerGetDatum(numeric));
-	if (extreme->value == old)
-		return;
-	extreme->fits = true;
-	extreme->scale = scale;
-	extreme->number = number;
+	}
+	(void) hjg_vector_numeric_encode(number, scale, &space);
+	if (is_replaced(extreme, greatest, caller, PointerGetDatum(&space)))
+		set_extreme(extreme, (HjgNumericExtreme) {.fits = true,.scale = scale,.number = number});
 }
 
 void
@@ -221,6 +246,8 @@ hjg_numeric_extreme_merge(HjgNumericExtreme *to, const HjgNumericExtreme *from, 
 {
 	struct varlena *value;
 
+	if (from->fits)
+		hjg_numeric_extreme_add(to, greatest, caller, from->number, from->scale);
 	if (from->value == 0)
 		return written;
 	value = copy_numeric(written);

@@ -60,12 +60,6 @@ sum_of(const HjgTotalsArgument *argument, const HjgTotals *totals)
 }
 
 static inline bool
-is_extreme_narrow(const HjgNumericExtreme *extreme)
-{
-	return extreme->value == 0 || extreme->fits;
-}
-
-static inline bool
 is_narrow(const HjgTotalsArgument *argument, const HjgTotals *totals)
 {
 	if (totals->nnulls > PG_UINT32_MAX)
@@ -75,7 +69,7 @@ is_narrow(const HjgTotalsArgument *argument, const HjgTotals *totals)
 	if (argument->numeric && argument->sum_wanted && totals->numeric_sum.has_state)
 		return false;
 	return !argument->numeric || !argument->extremes_wanted ||
-		(is_extreme_narrow(&totals->numeric_least) && is_extreme_narrow(&totals->numeric_greatest));
+		(totals->numeric_least.value == 0 && totals->numeric_greatest.value == 0);
 }
 
 static bool
@@ -97,7 +91,7 @@ head_of(const HjgTotalsArgument *argument, const HjgTotals *totals)
 static inline int64
 extreme_scale(const HjgNumericExtreme *extreme)
 {
-	return extreme->value == 0 ? -1 : extreme->scale;
+	return extreme->fits ? extreme->scale : -1;
 }
 
 #define LOAD(value) \
