@@ -63,7 +63,8 @@ void
 hjg_grouping_forget(HjgAggregateState *state)
 {
 	/* half of the memory remains for values, of which the next groups may have more */
-	const size_t most_bytes = Min(get_hash_memory_limit() / 2, state->growth.in_cache ? CACHED_TABLE_BYTES : SIZE_MAX);
+	const bool	cached = state->growth.in_cache && !state->child_done;
+	const size_t most_bytes = Min(get_hash_memory_limit() / 2, cached ? CACHED_TABLE_BYTES : SIZE_MAX);
 	const size_t totals_bytes = hjg_aggregation_bytes(state->aggregation, false);
 	const bool	keep = state->groups != NULL && hjg_groups_reset(state->groups, most_bytes - Min(totals_bytes, most_bytes));
 

@@ -556,42 +556,43 @@ prefetch_groups(const HjgGroups *groups, bool plain, int nrows)
 /* ---------- rows ---------- */
 
 /*
- * Find or add the groups of rows by plain keys; first_rows gets the rows that begin groups. nkeys is a constant in each call,
- * so that there is no loop over keys.
+ * Find or add the groups of rows by one or two plain keys; first_rows gets the rows that begin groups. `two` is a constant in each
+ * call.
  */
 static pg_attribute_always_inline void
-find_plain(HjgGroups *groups, int nkeys, int nrows, uint32 *numbers, uint16 *first_rows)
+find_plain(HjgGroups *groups, bool two, int nrows, uint32 *numbers, uint16 *first_rows)
 {
+	const Key  *first = &groups->keys[0];
+	const Key  *second = &groups->keys[two ? 1 : 0];
+	const int64 *first_ordinals = first->rows.ordinals;
+	const int64 *second_ordinals = second->rows.ordinals;
+	int64	   *first_kept = first->groups.ordinals;
+	int64	   *second_kept = second->groups.ordinals;
 	uint32	   *buckets = groups->buckets;
 	const uint32 mask = groups->nbuckets - 1;
-	uint32		ngroups = groups->ngroups;
-	const int64 *rows[MOST_PLAIN_KEYS];
-	int64	   *kept[MOST_PLAIN_KEYS];
+	const uint32 nold = groups->ngroups;
+	uint32		ngroups = nold;
 
-	for (int k = 0; k < nkeys; k++)
-	{
-		rows[k] = groups->keys[k].rows.ordinals;
-		kept[k] = groups->keys[k].groups.ordinals;
-	}
 	for (int i = 0; i < nrows; i++)
 	{
 		uint32		b = first_bucket(groups, groups->row_hashes[i]);
 
 		while (buckets[b] != 0 &&
-			   (kept[0][buckets[b] - 1] != rows[0][i] || (nkeys > 1 && kept[1][buckets[b] - 1] != rows[1][i])))
+			   (first_kept[buckets[b] - 1] != first_ordinals[i] || (two && second_kept[buckets[b] - 1] != second_ordinals[i])))
 			b = (b + 1) & mask;
 		if (buckets[b] == 0)
 		{
 			groups->hashes[ngroups] = groups->row_hashes[i];
-			for (int k = 0; k < nkeys; k++)
-				kept[k][ngroups] = rows[k][i];
+			first_kept[ngroups] = first_ordinals[i];
+			if (two)
+				second_kept[ngroups] = second_ordinals[i];
 			*first_rows++ = i;
 			buckets[b] = ++ngroups;
 		}
 		numbers[i] = buckets[b] - 1;
 	}
-	for (int k = 0; k < nkeys; k++)
-		memset(groups->keys[k].groups.isnull + groups->ngroups, false, ngroups - groups->ngroups);
+	memset(first->groups.isnull + nold, false, ngroups - nold);
+	memset(second->groups.isnull + nold, false, ngroups - nold);
 	groups->ngroups = ngroups;
 }
 
@@ -636,9 +637,9 @@ look_up(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *numbers)
 	if (!plain)
 		find_any(groups, nrows, numbers, first_rows);
 	else if (groups->nkeys == 1)
-		find_plain(groups, 1, nrows, numbers, first_rows);
+		find_plain(groups, false, nrows, numbers, first_rows);
 	else
-		find_plain(groups, 2, nrows, numbers, first_rows);
+		find_plain(groups, true, nrows, numbers, first_rows);
 	if (groups->nkept > 0 && groups->ngroups > nold)
 		hjg_rows_store_append_selected(groups->store, groups->kept, vectors, first_rows, groups->ngroups - nold);
 	MemoryContextSwitchTo(old);
