@@ -65,6 +65,8 @@ create view un_lookups as select array['select id, (select name from un_u u wher
 	'select id, (select u from un_u u where u.id = o.k) from un_o o', 'select id from un_o o where (select v from un_u u where u.id = o.k) is null or (select part > 8 from un_u u where u.id = o.k)', 'select id, (select distinct v from un_u u where u.id = o.k) from un_o o', 'select id, (select v from un_u u where u.late = o.k) from un_o o', 'select id, (select id from un_u u where u.v = o.x) from un_o o', 'select id, (select v from un_u u where u.a = o.k and u.b < 1) from un_o o',
 	'select id, (select name from un_parent u where u.id = o.k) from un_o o', 'select id, (select 1 / (v - 7) from un_u u where u.id = o.k) from un_o o where k <> 49', 'select id, (select u.name from un_u u, un_parts p where u.id = o.k and p.id = u.id) from un_o o', 'select id, (select coalesce(1 / (part - 8), 0) from un_u u where u.id = o.k) from un_o o where k <> 8', 'select id, (select v from un_u u where u.id = o.k limit 1) from un_o o'] as queries;
 select q, s.rows > 0 as some, s.equal, p.subplans from un_lookups, unnest(queries) q, hjg_same_groups(q) s, un_plan(q) p;
+-- A value of a query further out is no column of the table.
+select o.* from hjg_outcome('select count(*) from un_o g where g.id < 20 and exists (select from un_o p where p.id < 9 and (select name from un_u u where g.id = p.k) = ''k3'')') o;
 -- Without its index a lookup may find two rows; a plan that is kept knows.
 set hjoin_gpu.force = on;
 set plan_cache_mode = force_generic_plan;

@@ -105,9 +105,9 @@ add_group_key(GroupedSubquery *groups, const OpExpr *comparison)
 	SortGroupClause *clause = makeNode(SortGroupClause);
 	OpExpr	   *condition = (OpExpr *) copyObject(comparison);
 	const Oid	collation = exprCollation((Node *) key);
+	const Var  *column = (const Var *) hjg_scan_strip_relabel((Node *) key);
 
-	if (contain_vars_of_level((Node *) key, 1) || contain_vars_of_level(value, 0) || !IsA(hjg_scan_strip_relabel((Node *) key), Var) ||
-		checkExprHasSubLink(value))
+	if (!IsA(column, Var) || column->varlevelsup > 0 || column->varattno == 0 || contain_vars_of_level(value, 0) || checkExprHasSubLink(value))
 		return "it refers to the query around in other ways than by columns that equal values of it";
 	get_sort_group_operators(exprType((Node *) key), false, false, false, &clause->sortop, &clause->eqop, NULL, &clause->hashable);
 	if (!OidIsValid(clause->eqop) || !are_of_one_family(comparison->opno, clause->eqop))
