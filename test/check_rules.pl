@@ -348,6 +348,14 @@ foreach my $file (grep { !m{^src/(?:lab|model|calibrate)/} } @sources, glob('ker
 }
 ok(!@bad, 'no comment begins with a question word', @bad);
 
+@bad = ();
+foreach my $file (grep { /\.c$/ } @sources)
+{
+	my $text = slurp($file);
+	push @bad, "$file: $1" while $text =~ /\bM(?:ax|in)\([^;]*?\b((?:measure|time)_\w+|per_row|hjg_now_ns)\(/g;
+}
+ok(!@bad, 'nothing is measured within Max() or Min(), which may evaluate it twice', @bad);
+
 @bad = grep { slurp($_) !~ m{\A/\*} } @sources;
 ok(!@bad, 'every source file begins with a comment that states its purpose', @bad);
 

@@ -48,7 +48,9 @@
 static double
 per_row(uint64 start, double rows)
 {
-	return Max((hjg_now_ns() - start) / rows, 0.1);
+	const double ns = (hjg_now_ns() - start) / rows;
+
+	return Max(ns, 0.1);
 }
 
 /* Measure encoding keys and storing columns, of 4 bytes and of a text. */
@@ -73,6 +75,7 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 	Datum		values[HJG_VECTOR_ROWS];
 	bool		nulls[HJG_VECTOR_ROWS];
 	double		append_ns;
+	double		gather_ns;
 	uint64		start;
 
 	start = hjg_now_ns();
@@ -107,7 +110,8 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 			rows[j] = (uint32) (((uint64) (i + j) * 2654435761u) % CALIBRATE_PROBE_ROWS);
 		hjg_rows_store_gather(store, rows, HJG_VECTOR_ROWS, &source, 1, values, nulls);
 	}
-	costs->column_ns = Max(append_ns, per_row(start, CALIBRATE_PROBE_ROWS));
+	gather_ns = per_row(start, CALIBRATE_PROBE_ROWS);
+	costs->column_ns = Max(append_ns, gather_ns);
 
 	start = hjg_now_ns();
 	for (int i = 0; i < CALIBRATE_BUILD_ROWS; i++)
@@ -159,13 +163,14 @@ measure_spills(HjgUnitCosts *costs)
 	TupleDesc	narrow = CreateTemplateTupleDesc(1);
 	TupleDesc	wide = CreateTemplateTupleDesc(1);
 	char	   *text = palloc0(SPILL_WIDTH);
+	double		wide_ns;
 
 	TupleDescInitEntry(narrow, 1, "value", INT4OID, -1, 0);
 	TupleDescInitEntry(wide, 1, "value", BYTEAOID, -1, 0);
 	SET_VARSIZE(text, SPILL_WIDTH);
 	costs->spill_tuple_ns = measure_spill(narrow, Int32GetDatum(1), SPILL_ROWS);
-	costs->spill_mb_ns = Max(measure_spill(wide, PointerGetDatum(text), SPILL_WIDE_ROWS) - costs->spill_tuple_ns, 1) *
-		(1024.0 * 1024.0 / SPILL_WIDTH);
+	wide_ns = measure_spill(wide, PointerGetDatum(text), SPILL_WIDE_ROWS);
+	costs->spill_mb_ns = Max(wide_ns - costs->spill_tuple_ns, 1) * (1024.0 * 1024.0 / SPILL_WIDTH);
 }
 
 /*
@@ -258,8 +263,8 @@ measure_blooms(HjgUnitCosts *costs, MemoryContext context)
 	double		small_add_ns;
 
 	costs->bloom_cached_ns = measure_bloom(BLOOM_SMALL_KEYS, context, &small_add_ns);
-	costs->bloom_test_ns = Max(measure_bloom(BLOOM_LARGE_KEYS, context, &costs->bloom_add_ns),
-							   costs->bloom_cached_ns);
+	costs->bloom_test_ns = measure_bloom(BLOOM_LARGE_KEYS, context, &costs->bloom_add_ns);
+	costs->bloom_test_ns = Max(costs->bloom_test_ns, costs->bloom_cached_ns);
 }
 
 static void *

@@ -119,14 +119,16 @@ measure_round(void)
 
 	for (int i = 0; i < ROUNDS && job != NULL; i++)
 	{
-		uint64		begin = hjg_now_ns();
+		const uint64 begin = hjg_now_ns();
+		uint64		ns;
 
 		if (!probe_batch(job, 1, 0, 1))
 		{
 			least_ns = PG_UINT64_MAX;
 			break;
 		}
-		least_ns = Min(least_ns, hjg_now_ns() - begin);
+		ns = hjg_now_ns() - begin;
+		least_ns = Min(least_ns, ns);
 	}
 	hjg_job_release(job);
 	return least_ns == PG_UINT64_MAX ? 0 : (double) least_ns;

@@ -279,9 +279,10 @@ measure_core_conditions(const SamplePages *pages, HjgUnitCosts *costs)
 {
 	double		passing;
 	const double one_ns = time_core(pages, 1, &passing);
+	const double four_ns = time_core(pages, 4, &passing);
 
 	/* rows that pass the first condition are tested by the others */
-	costs->core_operator_ns = Max((time_core(pages, 4, &passing) - one_ns) / 3 / passing, 1);
+	costs->core_operator_ns = Max((four_ns - one_ns) / 3 / passing, 1);
 	costs->core_row_ns = Max(one_ns - costs->core_operator_ns, 1) * MORE_OF_SCAN;
 }
 
