@@ -84,7 +84,7 @@ for my $phase (sort keys %phases)
 }
 
 # files: of full tables, of exchanged groups, of a partition that is divided further
-for my $case ([ 'full tables', "SET work_mem = '64kB'", '64kB' ], [ 'exchange', "SET work_mem = '64MB'", '1MB' ])
+for my $case ([ 'full tables', "SET work_mem = '64kB'", '64kB' ], [ 'exchange', "SET work_mem = '64MB'", '64kB' ])
 {
 	my ($name, $memory, $most) = @$case;
 	for my $query ($whole, $values)
