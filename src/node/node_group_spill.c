@@ -74,37 +74,38 @@ struct HjgGroupSpill
 	int			nkept;
 	const int  *kept;
 	HjgAggregation *aggregation;
-	HjgVector  *vectors;		/* [nkept], of groups that are written or were read */
 	int		   *vector_ix;		/* 0, 1, ... */
 
-	/* groups that are written */
+	/* groups that are written, also while some that were read are left */
+	HjgVector  *written_vectors;	/* [nkept] */
 	HjgPack		pack;
 	uint32	   *ends;			/* [partitions], in order */
 	uint32	   *order;			/* [WINDOW_GROUPS]: groups by partition */
 
 	/* groups that were read */
+	HjgVector  *vectors;		/* [nkept] */
 	Reading		reading;
 	bool		narrow;			/* their totals are */
 	int			nrows;
 	int			next;			/* first group behind those that were returned */
 };
 
-/* Make vectors for the columns. */
-static void
-make_kept_vectors(HjgGroupSpill *spill, TupleDesc columns)
+/* Make vectors for the kept columns. */
+static HjgVector *
+make_kept_vectors(const HjgGroupSpill *spill, TupleDesc columns)
 {
-	spill->vectors = palloc0(Max(spill->nkept, 1) * sizeof(HjgVector));
-	spill->vector_ix = palloc(Max(spill->nkept, 1) * sizeof(int));
+	HjgVector  *vectors = palloc0(Max(spill->nkept, 1) * sizeof(HjgVector));
+
 	for (int i = 0; i < spill->nkept; i++)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(columns, spill->kept[i]);
 
-		spill->vectors[i].column.attlen = attribute->attlen;
-		spill->vectors[i].column.attbyval = attribute->attbyval;
-		spill->vectors[i].values = palloc(HJG_VECTOR_ROWS * sizeof(Datum));
-		spill->vectors[i].isnull = palloc(HJG_VECTOR_ROWS * sizeof(bool));
-		spill->vector_ix[i] = i;
+		vectors[i].column.attlen = attribute->attlen;
+		vectors[i].column.attbyval = attribute->attbyval;
+		vectors[i].values = palloc(HJG_VECTOR_ROWS * sizeof(Datum));
+		vectors[i].isnull = palloc(HJG_VECTOR_ROWS * sizeof(bool));
 	}
+	return vectors;
 }
 
 HjgGroupSpill *
@@ -122,7 +123,11 @@ hjg_group_spill_create(MemoryContext context, TupleDesc columns, int nkept, cons
 	spill->nkept = nkept;
 	spill->kept = kept;
 	spill->aggregation = aggregation;
-	make_kept_vectors(spill, columns);
+	spill->vectors = make_kept_vectors(spill, columns);
+	spill->written_vectors = make_kept_vectors(spill, columns);
+	spill->vector_ix = palloc(Max(nkept, 1) * sizeof(int));
+	for (int i = 0; i < nkept; i++)
+		spill->vector_ix[i] = i;
 	spill->share = share;
 	if (share != NULL)
 	{
@@ -175,13 +180,13 @@ write_record(HjgGroupSpill *spill, const HjgGroups *groups, const uint32 *number
 	RecordHeader header = {0};
 
 	n = Min(n, HJG_VECTOR_ROWS);
-	hjg_groups_gather_vectors(groups, numbers, n, spill->vectors);
+	hjg_groups_gather_vectors(groups, numbers, n, spill->written_vectors);
 	if (spill->nkept > 0)
-		n = hjg_vector_rows_within(spill->vectors, spill->nkept, spill->vector_ix, 0, n, RECORD_VALUE_BYTES);
+		n = hjg_vector_rows_within(spill->written_vectors, spill->nkept, spill->vector_ix, 0, n, RECORD_VALUE_BYTES);
 	pack->nbytes = 0;
 	(void) hjg_group_pack_add(pack, sizeof(header));
 	for (int i = 0; i < spill->nkept; i++)
-		hjg_group_pack_vector(pack, &spill->vectors[i], n);
+		hjg_group_pack_vector(pack, &spill->written_vectors[i], n);
 	header.ngroups = (uint16) n;
 	header.narrow = hjg_aggregation_write(spill->aggregation, numbers, n, pack);
 	if (pack->nbytes > PG_UINT32_MAX)
