@@ -39,6 +39,6 @@ extern void hjg_group_unpack_numbers(HjgUnpack *from, int n, int width, void *nu
 /* Read n values into the rows of a vector from `first` on; values by reference stay where they are. */
 extern void hjg_group_unpack_vector(HjgUnpack *from, int n, HjgVector *vector, int first);
 /* Complain about what was read. */
-extern void hjg_group_unpack_fail(void) pg_attribute_noreturn();
+extern void hjg_group_unpack_fail(void) __attribute__((noreturn));
 
 #endif							/* HJG_GROUP_PACK_H */
