@@ -8,6 +8,8 @@
  */
 #include "postgres.h"
 
+#include "utils/memutils.h"
+
 #include "node/hjg_group_pack.h"
 #include "node/hjg_totals.h"
 
