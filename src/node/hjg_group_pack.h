@@ -34,8 +34,7 @@ typedef struct HjgUnpack
 
 /* Get the next nbytes, which were added together. */
 extern const char *hjg_group_unpack(HjgUnpack *from, size_t nbytes);
-/* Read n numbers as integers of so many bytes: 1, 2, 4 or 8. */
-extern void hjg_group_unpack_numbers(HjgUnpack *from, int n, int width, void *numbers);
+extern void hjg_group_unpack_numbers(HjgUnpack *from, int n, int64 *numbers);
 /* Read n values into the rows of a vector from `first` on; values by reference stay where they are. */
 extern void hjg_group_unpack_vector(HjgUnpack *from, int n, HjgVector *vector, int first);
 /* Complain about what was read. */

@@ -11,6 +11,7 @@
 #include "lib/stringinfo.h"
 #include "nodes/execnodes.h"
 
+#include "node/hjg_group_pack.h"
 #include "scan/hjg_scan.h"
 
 /* A sum, empty when zeroed; its state is in the memory of the caller's aggregates. */
@@ -54,9 +55,9 @@ extern Datum hjg_numeric_sum_serialize(HjgNumericSum *total, AggState *caller);
 
 /* Make the final value of sum(numeric), or of avg(numeric). */
 extern Datum hjg_numeric_sum_finish(HjgNumericSum *total, AggState *caller, bool average);
-/* Append core's state to the buffer; read it from there and add it. The sum must have a state. */
+/* Append core's state to the buffer, which the sum must have; read it from there and add it. */
 extern void hjg_numeric_sum_write_state(const HjgNumericSum *total, AggState *caller, StringInfo buffer);
-extern const char *hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *caller, const char *from);
+extern void hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *caller, HjgUnpack *from);
 
 /* The least or greatest numeric, none when zeroed. */
 typedef struct HjgNumericExtreme
@@ -78,7 +79,7 @@ extern void hjg_numeric_extreme_add_datum(HjgNumericExtreme *extreme, bool great
  * being as it was written.
  */
 extern void hjg_numeric_extreme_write(const HjgNumericExtreme *extreme, StringInfo buffer);
-extern const char *hjg_numeric_extreme_merge(HjgNumericExtreme *to, const HjgNumericExtreme *from, bool greatest, AggState *caller, const char *written);
+extern void hjg_numeric_extreme_merge(HjgNumericExtreme *to, const HjgNumericExtreme *from, bool greatest, AggState *caller, HjgUnpack *written);
 
 /* Make the serialized transition value of sum(int8) and avg(int8) of count values with this sum. */
 extern Datum hjg_numeric_sum_write_int8(int128 sum, uint64 count);

@@ -165,11 +165,11 @@ read_codes(HjgUnpack *from, const ColumnHeader *header, int n, int width, void *
 }
 
 void
-hjg_group_unpack_numbers(HjgUnpack *from, int n, int width, void *numbers)
+hjg_group_unpack_numbers(HjgUnpack *from, int n, int64 *numbers)
 {
 	const ColumnHeader header = read_header(from);
 
-	read_codes(from, &header, n, width, numbers);
+	read_codes(from, &header, n, sizeof(int64), numbers);
 }
 
 /* Read the flags of NULLs. */

@@ -147,28 +147,33 @@ hjg_numeric_sum_write_state(const HjgNumericSum *total, AggState *caller, String
 	appendBinaryStringInfo(buffer, DatumGetPointer(bytes), VARSIZE(DatumGetPointer(bytes)));
 }
 
-/* Copy a value of variable length, which need not be aligned. */
+/* Read a value of variable length, which need not be aligned, as a copy. */
 static struct varlena *
-copy_numeric(const char *from)
+read_numeric(HjgUnpack *from)
 {
-	uint32		nbytes;
+	const size_t left = from->end - from->next;
+	struct varlena *copy;
+	varattrib_4b header;
 
-	memcpy(&nbytes, from, sizeof(nbytes));
-	nbytes = VARSIZE(&nbytes);
-	return memcpy(palloc(nbytes), from, nbytes);
+	memset(&header, 0, sizeof(header));
+	if (left >= VARHDRSZ)
+		memcpy(&header, from->next, VARHDRSZ);
+	if (VARSIZE(&header) < VARHDRSZ || VARSIZE(&header) > left)
+		hjg_group_unpack_fail();
+	copy = memcpy(palloc(VARSIZE(&header)), from->next, VARSIZE(&header));
+	from->next += VARSIZE(&header);
+	return copy;
 }
 
-const char *
-hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *caller, const char *from)
+void
+hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *caller, HjgUnpack *from)
 {
-	struct varlena *bytes = copy_numeric(from);
+	struct varlena *bytes = read_numeric(from);
 	const Datum state = call_core(caller, numeric_avg_deserialize, PointerGetDatum(bytes), false, (Datum) 0);
 
 	total->state = call_core(caller, numeric_avg_combine, total->state, !total->has_state, state);
 	total->has_state = true;
-	from += VARSIZE(bytes);
 	pfree(bytes);
-	return from;
 }
 
 /* ---------- extremes ---------- */
@@ -241,18 +246,16 @@ hjg_numeric_extreme_write(const HjgNumericExtreme *extreme, StringInfo buffer)
 		appendBinaryStringInfo(buffer, DatumGetPointer(extreme->value), VARSIZE(DatumGetPointer(extreme->value)));
 }
 
-const char *
-hjg_numeric_extreme_merge(HjgNumericExtreme *to, const HjgNumericExtreme *from, bool greatest, AggState *caller, const char *written)
+void
+hjg_numeric_extreme_merge(HjgNumericExtreme *to, const HjgNumericExtreme *from, bool greatest, AggState *caller, HjgUnpack *written)
 {
 	struct varlena *value;
 
 	if (from->fits)
 		hjg_numeric_extreme_add(to, greatest, caller, from->number, from->scale);
 	if (from->value == 0)
-		return written;
-	value = copy_numeric(written);
+		return;
+	value = read_numeric(written);
 	hjg_numeric_extreme_add_datum(to, greatest, caller, PointerGetDatum(value));
-	written += VARSIZE(value);
 	pfree(value);
-	return written;
 }

@@ -15,7 +15,7 @@
 #include "node/hjg_program_write.h"
 #include "planner/hjg_planner.h"
 
-/* Of a table, this part may have to be read from pages; beyond that the node's own scan is the better one. */
+/* This part of a table may have to be read from pages; beyond that the node's own scan is the better one. */
 #define MOST_LIVE 0.25
 
 /* ---------- tables ---------- */

@@ -32,7 +32,7 @@ typedef struct HjgTotalsRead
 {
 	bool		narrow;
 	int64		nrows[HJG_VECTOR_ROWS];
-	const char *wide[HJG_VECTOR_ROWS];	/* if not narrow */
+	HjgUnpack	wide[HJG_VECTOR_ROWS];	/* if not narrow */
 	FieldValues *arguments;
 } HjgTotalsRead;
 
@@ -209,18 +209,18 @@ make_read(const HjgAggregation *aggregation)
 }
 
 static void
-read_wide(const HjgAggregation *aggregation, HjgUnpack *from, int n, const char **wide)
+read_wide(const HjgAggregation *aggregation, HjgUnpack *from, int n, HjgUnpack *wide)
 {
 	int64		sizes[HJG_VECTOR_ROWS];
 	const char *next = from->next;
 
-	hjg_group_unpack_numbers(from, n, sizeof(int64), sizes);
+	hjg_group_unpack_numbers(from, n, sizes);
 	next = from->next;
 	for (int i = 0; i < n; i++)
 	{
 		if (sizes[i] < (int64) aggregation->record_bytes || sizes[i] > from->end - next)
 			hjg_group_unpack_fail();
-		wide[i] = next;
+		wide[i] = (HjgUnpack) {next, next + sizes[i]};
 		next += sizes[i];
 	}
 }
@@ -238,11 +238,11 @@ hjg_aggregation_read(HjgAggregation *aggregation, HjgUnpack *from, bool narrow, 
 		read_wide(aggregation, from, n, read->wide + first);
 		return;
 	}
-	hjg_group_unpack_numbers(from, n, sizeof(int64), read->nrows + first);
+	hjg_group_unpack_numbers(from, n, read->nrows + first);
 	for (int a = 0; a < aggregation->narguments; a++)
 		for (TotalsField field = 0; field < FIELD_Count; field++)
 			if (has_field(&aggregation->arguments[a], field))
-				hjg_group_unpack_numbers(from, n, sizeof(int64), read->arguments[a][field] + first);
+				hjg_group_unpack_numbers(from, n, read->arguments[a][field] + first);
 }
 
 /* ---------- merging ---------- */
@@ -327,28 +327,31 @@ merge_narrow(const HjgAggregation *aggregation, int first, int n, const uint32 *
 	}
 }
 
-static const char *
-merge_wide_numerics(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, HjgTotals *to, const HjgTotals *from, const char *states)
+static void
+merge_wide_numerics(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, HjgTotals *to, const HjgTotals *from, HjgUnpack *states)
 {
 	const HjgNumericSum *sum = &from->numeric_sum;
 
 	if (argument->sum_wanted && sum->count > 0)
-		hjg_numeric_sum_add(&to->numeric_sum, aggregation->caller, sum->sum, sum->scale, sum->count);
+		hjg_numeric_sum_add(&to->numeric_sum, aggregation->caller, sum->sum, checked_scale(sum->scale), sum->count);
 	if (sum->has_state)
-		states = hjg_numeric_sum_merge_state(&to->numeric_sum, aggregation->caller, states);
+		hjg_numeric_sum_merge_state(&to->numeric_sum, aggregation->caller, states);
 	if (!argument->extremes_wanted)
-		return states;
-	states = hjg_numeric_extreme_merge(&to->numeric_least, &from->numeric_least, false, aggregation->caller, states);
-	return hjg_numeric_extreme_merge(&to->numeric_greatest, &from->numeric_greatest, true, aggregation->caller, states);
+		return;
+	(void) checked_scale(from->numeric_least.scale);
+	(void) checked_scale(from->numeric_greatest.scale);
+	hjg_numeric_extreme_merge(&to->numeric_least, &from->numeric_least, false, aggregation->caller, states);
+	hjg_numeric_extreme_merge(&to->numeric_greatest, &from->numeric_greatest, true, aggregation->caller, states);
 }
 
 /* Add totals that were written as a record, which is not aligned. */
 static void
-merge_wide(const HjgAggregation *aggregation, const char *record, uint32 group)
+merge_wide(const HjgAggregation *aggregation, HjgUnpack written, uint32 group)
 {
-	const char *next = record + aggregation->record_bytes;
+	const char *record = written.next;
 	uint64		nrows;
 
+	written.next += aggregation->record_bytes;
 	memcpy(&nrows, record, sizeof(nrows));
 	*(uint64 *) hjg_totals_record(aggregation, group) += nrows;
 	for (int a = 0; a < aggregation->narguments; a++)
@@ -361,7 +364,7 @@ merge_wide(const HjgAggregation *aggregation, const char *record, uint32 group)
 		to->nnulls += from.nnulls;
 		if (argument->numeric)
 		{
-			next = merge_wide_numerics(aggregation, argument, to, &from, next);
+			merge_wide_numerics(aggregation, argument, to, &from, &written);
 			continue;
 		}
 		if (argument->sum_wanted)

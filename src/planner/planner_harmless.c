@@ -10,8 +10,6 @@
 
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
-#include "optimizer/optimizer.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -51,13 +49,6 @@ is_not_a_time(Node *node, void *context)
 	if (!IsA(node, FuncExpr) && !IsA(node, OpExpr) && !IsA(node, Const) && !IsA(node, SQLValueFunction) && !IsA(node, List))
 		return true;
 	return expression_tree_walker(node, is_not_a_time, context);
-}
-
-/* Is the expression the same for all rows? If it fails, it fails for the first one, or while the query is planned. */
-static bool
-is_same_always(Node *node)
-{
-	return !contain_var_clause(node) && (!is_not_a_time(node, NULL) || IsA(eval_const_expressions(NULL, node), Const));
 }
 
 /* Is the value computed of numbers of declared precision alone, by operations that cannot fail for these? */
@@ -127,7 +118,7 @@ is_harmless_call(Node *node)
 
 		return is_comparison(call->opno, list_make2(linitial(call->args), linitial(call->args)), call->inputcollid);
 	}
-	return is_bounded_number(node) || is_same_always(node);
+	return is_bounded_number(node) || !is_not_a_time(node, NULL);
 }
 
 /* ---------- aggregates ---------- */
@@ -174,7 +165,7 @@ has_harm(Node *node, void *context)
 		case T_FuncExpr:
 			if (!is_harmless_call(node))
 				return true;
-			if (is_same_always(node))
+			if (!is_not_a_time(node, NULL))
 				return false;
 			break;
 		case T_Aggref:

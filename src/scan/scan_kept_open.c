@@ -25,7 +25,7 @@
 #include "scan/hjg_scan_heap.h"
 #include "scan/hjg_scan_kept.h"
 
-/* Of a segment's blocks, this part must be all-visible for it to be made, */
+/* This part of a segment's blocks must be all-visible for it to be made, */
 #define LEAST_VISIBLE(nblocks) ((nblocks) / 2)
 /* and this part out of date for it to be made anew. */
 #define MOST_STALE(nblocks) ((nblocks) / 8)
