@@ -17,13 +17,12 @@ wanted() { [ ${#ONLY[@]} = 0 ] || [[ " ${ONLY[*]} " == *" $1 "* ]] || [ "$1" = b
 
 # part_end NAME RC SECONDS: count the log of a part, note it for the summary, and show it if it failed
 part_end() {
-	local name=$1 rc=$2 took=$3 log=$WORK/log/part_$1.log counts p f
-	counts=$(awk -f test/count.awk "$log")
-	p=${counts% *} f=${counts#* }
+	local name=$1 rc=$2 took=$3 log=$WORK/log/part_$1.log p f s
+	read -r p f s < <(awk -f test/count.awk "$log")
 	p=${p:-0} f=${f:-1}			# without a log nothing is known
 	if [ "$rc" != 0 ] && [ "$f" = 0 ]; then f=1; fi
 	if [ "$p" = 0 ] && [ "$f" = 0 ]; then f=1; say "part $name ran no test"; fi
-	printf '%-12s %5d passed %5d failed %5ds\n' "$name" "$p" "$f" "$took" >"$WORK/log/end_$name"
+	printf '%-12s %5d passed %5d failed %5ds %s\n' "$name" "$p" "$f" "$took" "$([ "${s:-0}" = 0 ] || echo "($s skipped)")" >"$WORK/log/end_$name"
 	[ "$f" = 0 ] || printf '%s\n' "--- $name: output (last 150 lines)" "$(tail -150 "$log")" "---"
 	say "[$((SECONDS - START))s]   $name: $p passed, $f failed (${took}s)"
 }
@@ -194,6 +193,7 @@ for name in "${PARTS[@]}"; do
 	read -r _ p _ f _ <"$WORK/log/end_$name"
 	PASSED=$((PASSED + p)) FAILED=$((FAILED + f))
 done
+grep -hE '# (SKIP|skip) ' "$WORK"/log/part_*.log | sort | uniq -c | sed 's/^/skipped /'
 grep -hE -A4 '^ *not ok [0-9]|\.\.\. +FAILED|^not ok .* +[0-9]+ ms' "$WORK"/log/part_*.log | cut -c1-300 | head -40
 if [ "$FAILED" = 0 ] && [ -z "${HJG_KEEP:-}" ]; then
 	rm -rf "$WORK"

@@ -526,8 +526,8 @@ main(int argc, char **argv)
 	driver->list(infos, HJG_CUDA_MAX_DEVICES);
 	if (infos[0].state != HJG_DEVICE_READY)
 	{
-		printf("ok 1 - # SKIP no device: %s\n1..1\n", infos[0].reason);
-		return 0;
+		printf("not ok 1 - there is a device: %s\n1..1\n", infos[0].reason);
+		return 1;
 	}
 	stub = hjg_stub_find();
 	printf("# %s: %s%s, HJG_TEST_SEED=%llu\n", hjg_device_name(infos[0].id).text, infos[0].description, stub != NULL ? " (emulated)" : "",

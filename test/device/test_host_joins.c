@@ -444,8 +444,8 @@ main(int argc, char **argv)
 	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);
 	if (infos[0].state != HJG_DEVICE_READY)
 	{
-		printf("ok 1 - # SKIP no device: %s\n1..1\n", infos[0].reason);
-		return 0;
+		printf("not ok 1 - there is a device: %s\n1..1\n", infos[0].reason);
+		return 1;
 	}
 	stub = hjg_stub_find();
 	/* before the first context of this process, which does not survive a fork */
