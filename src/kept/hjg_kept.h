@@ -3,7 +3,7 @@
  *	  Kept columns: columns of tables that stay in memory between queries, as vectors are made of them.
  *
  * Room "kept". A table is kept in segments of HJG_KEPT_BLOCKS heap blocks; of a segment some columns, each in one piece of memory
- * that all processes read. When a kept block may be used is in kept_valid.c, the memory and who may hold what in kept_store.c,
+ * that all processes read. When a kept block may be used is in kept_valid.c, who may hold what in kept_store.c, its memory in kept_evict.c and kept_memory.c,
  * the codes of a column in kept_build.c. The room "scan" reads blocks to be kept, and rows that are kept.
  */
 #ifndef HJG_KEPT_H

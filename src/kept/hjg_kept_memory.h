@@ -1,6 +1,6 @@
 /*
  * hjg_kept_memory.h
- *	  The memory file of kept columns (kept_memory.c), for kept_store.c.
+ *	  The memory file of kept columns (kept_memory.c), for kept_store.c and kept_evict.c.
  *	  Internal to the room "kept".
  */
 #ifndef HJG_KEPT_MEMORY_H

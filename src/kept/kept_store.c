@@ -5,10 +5,6 @@
  * A scan holds its table and pins the segments that it reads. A segment that is dropped or replaced while pinned becomes an orphan,
  * which the next process that needs memory frees. Holds and pins end by a callback of the memory context in which the hold was
  * made, which runs after errors, too. It frees nothing, so it needs no lock.
- *
- * When memory is short, a hand goes over the segments of all tables as a clock does: it drops a segment that was not used since it
- * came by, a few times for one that is used often. A scan may move the hand by a small part of its table's segments only, so that
- * a table which is larger than the store does not push itself out again and again.
  */
 #include "postgres.h"
 
@@ -26,9 +22,7 @@
 #include "base/hjg_compat.h"
 #include "kept/hjg_kept.h"
 #include "kept/hjg_kept_memory.h"
-
-/* Tables in the store; another one takes the place of the one whose last use is the oldest. */
-#define MAX_TABLES 1024
+#include "kept/hjg_kept_store.h"
 
 /* So often does the hand spare a segment that was just used. */
 #define MOST_RECENT 3
@@ -42,209 +36,10 @@
 /* A store that is nearly full may not have place for a table; such scans look every so often whether that has changed. */
 #define TRY_EVERY 16
 
-struct HjgKeptTable
-{
-	Oid			tablespace;
-	Oid			database;
-	Oid			file;			/* InvalidOid: the entry is free */
-	pg_atomic_uint32 holds;
-	pg_atomic_uint64 served;	/* blocks */
-	pg_atomic_uint64 live;
-	pg_atomic_uint64 verified;
-	uint64		used;			/* time of the last use, in holds */
-	uint64		tries;
-	TimestampTz read_by[HJG_KEPT_MAX_ATTNO];	/* the statement that read each column first; 0: none */
-	int32		nnot[HJG_KEPT_MAX_ATTNO];	/* segments made in which a column could not be kept, less those in which it could */
-	uint32		nsegments;		/* places for segments, */
-	uint32		nkept;			/* of which so many are taken */
-	dsa_pointer segments;		/* dsa_pointer[nsegments] */
-};
-
-typedef struct Store
-{
-	LWLock		lock;			/* protects all but atomics */
-	pg_atomic_uint32 distrusted;
-	pg_atomic_uint64 last_id;	/* of the columns made so far */
-	uint64		time;
-	uint32		ntables;		/* entries that were ever used */
-	uint32		hand_table;
-	uint32		hand_segment;
-	dsa_pointer orphans;
-	Oid			files[MAX_TABLES];	/* of the tables: they are searched in few cache lines */
-	HjgKeptTable tables[MAX_TABLES];
-} Store;
-
-struct HjgKeptHold
-{
-	HjgKeptTable *table;
-	uint32		steps_left;		/* that this scan may move the hand */
-	int			npins;
-	int			max_pins;		/* for which there is space */
-	HjgKeptSegment **pinned;	/* in the hold's context */
-	MemoryContextCallback release;
-};
-
-static Store *store = NULL;		/* in the head of the memory file; NULL: there is none */
-
-/* Take over the head of a new memory file, or forget that of the old one (NULL). */
-static void
-set_store(void *head, int tranche)
-{
-	static uint64 nstores = 0;	/* that the postmaster has made; each has numbers of its own for columns */
-
-	store = head;
-	if (store != NULL)
-	{
-		LWLockInitialize(&store->lock, tranche);
-		pg_atomic_init_u32(&store->distrusted, 0);
-		pg_atomic_init_u64(&store->last_id, nstores++ << 48);
-	}
-}
-
-void
-hjg_kept_init(int size_mb)
-{
-	hjg_kept_memory_init(size_mb, sizeof(Store), set_store);
-}
-
-/* ---------- dropping segments; all under the lock ---------- */
-
-static dsa_pointer *
-segments_of(const HjgKeptTable *table)
-{
-	return hjg_kept_address(table->segments);
-}
-
-void
-hjg_kept_free_segment(dsa_pointer place)
-{
-	HjgKeptSegment *segment = hjg_kept_address(place);
-
-	for (int c = 0; c < segment->ncolumns; c++)
-		if (DsaPointerIsValid(segment->columns[c].place))
-			hjg_kept_free(segment->columns[c].place, segment->columns[c].nbytes);
-	hjg_kept_free(place, hjg_kept_segment_bytes(segment->max_columns));
-}
-
-/* Take a segment out of its table. */
-static void
-unlink_segment(HjgKeptTable *table, uint32 number)
-{
-	dsa_pointer *places = segments_of(table);
-	const dsa_pointer place = places[number];
-	HjgKeptSegment *segment = hjg_kept_address(place);
-
-	places[number] = InvalidDsaPointer;
-	table->nkept--;
-	if (pg_atomic_read_u32(&segment->pins) == 0)
-		hjg_kept_free_segment(place);
-	else
-	{
-		segment->next_orphan = store->orphans;
-		store->orphans = place;
-	}
-}
-
-/* Free the orphans that nobody reads any more; true if there were any. */
-static bool
-free_orphans(void)
-{
-	dsa_pointer *link = &store->orphans;
-	bool		freed = false;
-
-	while (DsaPointerIsValid(*link))
-	{
-		const dsa_pointer place = *link;
-		HjgKeptSegment *segment = hjg_kept_address(place);
-
-		if (pg_atomic_read_u32(&segment->pins) > 0)
-			link = &segment->next_orphan;
-		else
-		{
-			*link = segment->next_orphan;
-			hjg_kept_free_segment(place);
-			freed = true;
-		}
-	}
-	return freed;
-}
-
-static void
-drop_table(HjgKeptTable *table)
-{
-	for (uint32 i = 0; i < table->nsegments; i++)
-		if (DsaPointerIsValid(segments_of(table)[i]))
-			unlink_segment(table, i);
-	if (table->nsegments > 0)
-		hjg_kept_free(table->segments, table->nsegments * sizeof(dsa_pointer));
-	table->file = store->files[table - store->tables] = InvalidOid;
-}
-
-/* Move the hand to the next segment; false if there is none. */
-static bool
-move_hand(void)
-{
-	for (uint32 i = 0; i <= store->ntables; i++)
-	{
-		const HjgKeptTable *table = &store->tables[store->hand_table];
-
-		if (OidIsValid(table->file))
-			while (++store->hand_segment < table->nsegments)
-				if (DsaPointerIsValid(segments_of(table)[store->hand_segment]))
-					return true;
-		store->hand_table = (store->hand_table + 1) % store->ntables;
-		store->hand_segment = (uint32) -1;
-	}
-	return false;
-}
-
-/* Drop a segment that was not used lately; false if the hold has moved the hand far enough without finding one. */
-static bool
-drop_unused(HjgKeptHold *hold)
-{
-	if (free_orphans())
-		return true;
-	while (hold->steps_left > 0 && move_hand())
-	{
-		HjgKeptTable *table = &store->tables[store->hand_table];
-		HjgKeptSegment *segment = hjg_kept_address(segments_of(table)[store->hand_segment]);
-		const uint32 recent = pg_atomic_read_u32(&segment->recent);
-
-		hold->steps_left--;
-		if (recent > 0)
-			pg_atomic_write_u32(&segment->recent, recent - 1);
-		else if (pg_atomic_read_u32(&segment->pins) == 0)
-		{
-			unlink_segment(table, store->hand_segment);
-			return true;
-		}
-	}
-	return false;
-}
-
-dsa_pointer
-hjg_kept_allocate(HjgKeptHold *hold, Size nbytes)
-{
-	dsa_pointer place;
-	bool		again;
-
-	for (;;)
-	{
-		place = hjg_kept_memory_take(nbytes, &again);
-		if (DsaPointerIsValid(place) || !again)
-			return place;
-		LWLockAcquire(&store->lock, LW_EXCLUSIVE);
-		again = drop_unused(hold);
-		LWLockRelease(&store->lock);
-		if (!again)
-			return InvalidDsaPointer;
-	}
-}
-
 uint64
 hjg_kept_new_id(void)
 {
-	return pg_atomic_add_fetch_u64(&store->last_id, 1);
+	return pg_atomic_add_fetch_u64(&hjg_kept_store->last_id, 1);
 }
 
 /* ---------- holds ---------- */
@@ -252,19 +47,19 @@ hjg_kept_new_id(void)
 void
 hjg_kept_distrust(void)
 {
-	pg_atomic_write_u32(&store->distrusted, 1);
+	pg_atomic_write_u32(&hjg_kept_store->distrusted, 1);
 }
 
 bool
 hjg_kept_trusted(void)
 {
-	return pg_atomic_read_u32(&store->distrusted) == 0;
+	return pg_atomic_read_u32(&hjg_kept_store->distrusted) == 0;
 }
 
 bool
 hjg_kept_allows(Relation relation)
 {
-	return store != NULL && hjg_kept_trusted() && relation->rd_rel->relkind != RELKIND_SEQUENCE && relation->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT &&
+	return hjg_kept_store != NULL && hjg_kept_trusted() && relation->rd_rel->relkind != RELKIND_SEQUENCE && relation->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT &&
 		!IsCatalogRelation(relation) && !IsToastRelation(relation) &&
 		relation->rd_createSubid == InvalidSubTransactionId && !HJG_HAS_NEW_FILE(relation) &&
 		!RecoveryInProgress() && !HJG_SNAPSHOTS_AGE;
@@ -289,9 +84,9 @@ is_entry_of(const HjgKeptTable *table, Relation relation)
 static HjgKeptTable *
 find_entry(Relation relation)
 {
-	for (uint32 i = 0; i < store->ntables; i++)
-		if (store->files[i] == HJG_FILE_OF(relation) && is_entry_of(&store->tables[i], relation))
-			return &store->tables[i];
+	for (uint32 i = 0; i < hjg_kept_store->ntables; i++)
+		if (hjg_kept_store->files[i] == HJG_FILE_OF(relation) && is_entry_of(&hjg_kept_store->tables[i], relation))
+			return &hjg_kept_store->tables[i];
 	return NULL;
 }
 
@@ -301,27 +96,27 @@ find_free_entry(void)
 {
 	HjgKeptTable *oldest = NULL;
 
-	for (uint32 i = 0; i < store->ntables; i++)
+	for (uint32 i = 0; i < hjg_kept_store->ntables; i++)
 	{
-		HjgKeptTable *table = &store->tables[i];
+		HjgKeptTable *table = &hjg_kept_store->tables[i];
 
 		if (!OidIsValid(table->file))
 			return table;
 		if (pg_atomic_read_u32(&table->holds) == 0 && (oldest == NULL || table->used < oldest->used))
 			oldest = table;
 	}
-	return store->ntables < MAX_TABLES ? &store->tables[store->ntables++] : oldest;
+	return hjg_kept_store->ntables < HJG_KEPT_MAX_TABLES ? &hjg_kept_store->tables[hjg_kept_store->ntables++] : oldest;
 }
 
 static void
 init_entry(HjgKeptTable *table, Relation relation)
 {
 	if (OidIsValid(table->file))
-		drop_table(table);
+		hjg_kept_drop_table(table);
 	memset(table, 0, sizeof(*table));
 	table->tablespace = HJG_TABLESPACE_OF(relation);
 	table->database = HJG_DATABASE_OF(relation);
-	table->file = store->files[table - store->tables] = HJG_FILE_OF(relation);
+	table->file = hjg_kept_store->files[table - hjg_kept_store->tables] = HJG_FILE_OF(relation);
 	pg_atomic_init_u32(&table->holds, 0);
 	pg_atomic_init_u64(&table->served, 0);
 	pg_atomic_init_u64(&table->live, 0);
@@ -341,7 +136,7 @@ hjg_kept_hold(Relation relation)
 	hold->max_pins = FEW_PINS;
 	hold->pinned = palloc(FEW_PINS * sizeof(HjgKeptSegment *));
 	hjg_kept_memory_attach();
-	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&hjg_kept_store->lock, LW_EXCLUSIVE);
 	table = find_entry(relation);
 	if (table == NULL)
 	{
@@ -351,7 +146,7 @@ hjg_kept_hold(Relation relation)
 	}
 	if (table != NULL)
 	{
-		table->used = ++store->time;
+		table->used = ++hjg_kept_store->time;
 		pg_atomic_fetch_add_u32(&table->holds, 1);
 		hold->table = table;
 		hold->steps_left = 64 + table->nsegments / 16;
@@ -359,7 +154,7 @@ hjg_kept_hold(Relation relation)
 		hold->release.arg = hold;
 		MemoryContextRegisterResetCallback(CurrentMemoryContext, &hold->release);
 	}
-	LWLockRelease(&store->lock);
+	LWLockRelease(&hjg_kept_store->lock);
 	return hold->table != NULL ? hold : NULL;
 }
 
@@ -369,7 +164,7 @@ hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, Ti
 	bool		before = true;
 	bool		hopeless = false;
 
-	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&hjg_kept_store->lock, LW_EXCLUSIVE);
 	for (int c = 0; c < ncolumns; c++)
 	{
 		TimestampTz *read_by = &hold->table->read_by[attnos[c] - 1];
@@ -381,7 +176,7 @@ hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, Ti
 	}
 	/* a column that could not be kept is tried again now and then */
 	before &= !hopeless || hold->table->tries++ % TRY_EVERY == 0;
-	LWLockRelease(&store->lock);
+	LWLockRelease(&hjg_kept_store->lock);
 	return before;
 }
 
@@ -390,10 +185,10 @@ hjg_kept_promises(HjgKeptHold *hold, uint32 nsegments)
 {
 	bool		promises;
 
-	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&hjg_kept_store->lock, LW_EXCLUSIVE);
 	promises = hold->table->nkept >= nsegments / 4 + 1 || hjg_kept_memory_used() < 0.875 ||
 		hold->table->tries++ % TRY_EVERY == 0;
-	LWLockRelease(&store->lock);
+	LWLockRelease(&hjg_kept_store->lock);
 	return promises;
 }
 
@@ -426,15 +221,15 @@ hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrN
 	if (nsegments == 0 || !hjg_kept_allows(relation))
 		return 0;
 	hjg_kept_memory_attach();
-	LWLockAcquire(&store->lock, LW_SHARED);
+	LWLockAcquire(&hjg_kept_store->lock, LW_SHARED);
 	table = find_entry(relation);
 	for (uint32 i = 0; table != NULL && table->nkept > 0 && i < nsegments; i += step)
 	{
 		nsampled++;
-		if (i < table->nsegments && DsaPointerIsValid(segments_of(table)[i]))
-			nfound += has_columns(hjg_kept_address(segments_of(table)[i]), relation, ncolumns, attnos, coded);
+		if (i < table->nsegments && DsaPointerIsValid(hjg_kept_segments_of(table)[i]))
+			nfound += has_columns(hjg_kept_address(hjg_kept_segments_of(table)[i]), relation, ncolumns, attnos, coded);
 	}
-	LWLockRelease(&store->lock);
+	LWLockRelease(&hjg_kept_store->lock);
 	return nsampled > 0 ? (double) nfound / nsampled : 0;
 }
 
@@ -481,15 +276,15 @@ hjg_kept_pin(HjgKeptHold *hold, uint32 number)
 
 	if (!reserve_pin(hold))
 		return NULL;
-	LWLockAcquire(&store->lock, LW_SHARED);
-	if (number < table->nsegments && DsaPointerIsValid(segments_of(table)[number]))
+	LWLockAcquire(&hjg_kept_store->lock, LW_SHARED);
+	if (number < table->nsegments && DsaPointerIsValid(hjg_kept_segments_of(table)[number]))
 	{
-		segment = hjg_kept_address(segments_of(table)[number]);
+		segment = hjg_kept_address(hjg_kept_segments_of(table)[number]);
 		pg_atomic_fetch_add_u32(&segment->pins, 1);
 		pg_atomic_write_u32(&segment->recent, MOST_RECENT);
 		add_pin(hold, segment);
 	}
-	LWLockRelease(&store->lock);
+	LWLockRelease(&hjg_kept_store->lock);
 	return segment;
 }
 
@@ -529,7 +324,7 @@ extend_table(HjgKeptTable *table, uint32 number)
 		return false;
 	places = hjg_kept_address(place);
 	for (uint32 i = 0; i < nsegments; i++)
-		places[i] = i < table->nsegments ? segments_of(table)[i] : InvalidDsaPointer;
+		places[i] = i < table->nsegments ? hjg_kept_segments_of(table)[i] : InvalidDsaPointer;
 	if (table->nsegments > 0)
 		hjg_kept_free(table->segments, table->nsegments * sizeof(dsa_pointer));
 	table->segments = place;
@@ -547,19 +342,19 @@ hjg_kept_publish(HjgKeptHold *hold, dsa_pointer place)
 
 	pg_atomic_init_u32(&segment->pins, 1);
 	pg_atomic_init_u32(&segment->recent, MOST_RECENT);
-	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&hjg_kept_store->lock, LW_EXCLUSIVE);
 	extended = reserved && extend_table(table, segment->number);
 	if (extended)
 	{
-		if (DsaPointerIsValid(segments_of(table)[segment->number]))
-			unlink_segment(table, segment->number);
-		segments_of(table)[segment->number] = place;
+		if (DsaPointerIsValid(hjg_kept_segments_of(table)[segment->number]))
+			hjg_kept_unlink_segment(table, segment->number);
+		hjg_kept_segments_of(table)[segment->number] = place;
 		table->nkept++;
 		for (int c = 0; c < segment->ncolumns; c++)
 			table->nnot[segment->columns[c].attno - 1] += segment->columns[c].code == HJG_KEPT_NOT ? 1 : -1;
 		add_pin(hold, segment);
 	}
-	LWLockRelease(&store->lock);
+	LWLockRelease(&hjg_kept_store->lock);
 	if (!extended)
 		hjg_kept_free_segment(place);
 	return extended ? segment : NULL;
@@ -570,11 +365,11 @@ hjg_kept_drop(HjgKeptHold *hold, const HjgKeptSegment *segment)
 {
 	HjgKeptTable *table = hold->table;
 
-	LWLockAcquire(&store->lock, LW_EXCLUSIVE);
-	if (segment->number < table->nsegments && DsaPointerIsValid(segments_of(table)[segment->number]) &&
-		hjg_kept_address(segments_of(table)[segment->number]) == segment)
-		unlink_segment(table, segment->number);
-	LWLockRelease(&store->lock);
+	LWLockAcquire(&hjg_kept_store->lock, LW_EXCLUSIVE);
+	if (segment->number < table->nsegments && DsaPointerIsValid(hjg_kept_segments_of(table)[segment->number]) &&
+		hjg_kept_address(hjg_kept_segments_of(table)[segment->number]) == segment)
+		hjg_kept_unlink_segment(table, segment->number);
+	LWLockRelease(&hjg_kept_store->lock);
 }
 
 /* ---------- what is kept ---------- */
@@ -603,12 +398,12 @@ hjg_kept_visit(void (*visit) (const HjgKeptUse *use, void *arg), void *arg)
 {
 	HjgKeptUse *uses = palloc((HJG_KEPT_MAX_ATTNO + 1) * NCODES * sizeof(HjgKeptUse));
 
-	for (uint32 t = 0; store != NULL && t < store->ntables; t++)
+	for (uint32 t = 0; hjg_kept_store != NULL && t < hjg_kept_store->ntables; t++)
 	{
-		HjgKeptTable *table = &store->tables[t];
+		HjgKeptTable *table = &hjg_kept_store->tables[t];
 
 		hjg_kept_memory_attach();
-		LWLockAcquire(&store->lock, LW_SHARED);
+		LWLockAcquire(&hjg_kept_store->lock, LW_SHARED);
 		for (int i = 0; i < (HJG_KEPT_MAX_ATTNO + 1) * NCODES; i++)
 			uses[i] = (HjgKeptUse) {
 				.database = table->database, .tablespace = table->tablespace, .file = table->file, .attno = i / NCODES, .code = i % NCODES,
@@ -616,9 +411,9 @@ hjg_kept_visit(void (*visit) (const HjgKeptUse *use, void *arg), void *arg)
 				.verified = pg_atomic_read_u64(&table->verified)
 			};
 		for (uint32 i = 0; OidIsValid(table->file) && i < table->nsegments; i++)
-			if (DsaPointerIsValid(segments_of(table)[i]))
-				add_segment_use(uses, hjg_kept_address(segments_of(table)[i]));
-		LWLockRelease(&store->lock);
+			if (DsaPointerIsValid(hjg_kept_segments_of(table)[i]))
+				add_segment_use(uses, hjg_kept_address(hjg_kept_segments_of(table)[i]));
+		LWLockRelease(&hjg_kept_store->lock);
 		for (int i = 0; i < (HJG_KEPT_MAX_ATTNO + 1) * NCODES; i++)
 			if (uses[i].nsegments > 0)
 				visit(&uses[i], arg);

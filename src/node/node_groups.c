@@ -2,24 +2,18 @@
  * node_groups.c
  *	  The table of groups of the node GpuAggregate: finds the group of a row by its keys.
  *
- * The keys of a vector are converted to a form that is hashed and compared without a call: ordinals of by-value types, bytes
- * of strings. Other types use core's functions. NULLs are equal to each other. Rows are then looked up one by one in an open
- * hash table of group numbers; a group has its hash, and its keys in the same form. Where all keys are ordinals and none is
- * NULL, these alone are compared.
+ * The keys of a vector are converted to a form that is hashed and compared without a call, if they can be (node_group_keys.c). NULLs
+ * are equal to each other. Rows are then looked up one by one in an open hash table of group numbers; a group has its hash, and its
+ * keys in the same form. Where all keys are ordinals and none is NULL, these alone are compared.
  *
  * Keys that are words (HjgVector), or parts of these, need no look-up where the same words came before (node_group_memo.c).
- *
- * The hash includes this process's seed (rows_hash.c), so that nobody can choose colliding keys. Core's hash functions have
- * no seed; core's own tables trust them, too.
  */
 #include "postgres.h"
 
-#include "access/detoast.h"
-#include "utils/datum.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #include "node/hjg_aggregate.h"
+#include "node/hjg_group_keys.h"
 #include "node/hjg_group_memo.h"
 #include "node/hjg_totals.h"
 #include "rows/hjg_rows.h"
@@ -34,48 +28,10 @@
 /* Keys that are compared as ordinals alone. */
 #define MOST_PLAIN_KEYS 2
 
-/* Toasted keys of a vector are fetched together up to this size. */
-#define MOST_TOASTED_BYTES (256 * 1024)
-
-/* Strings are kept in blocks of this size; a long string has its own. */
-#define BLOCK_BYTES 8192
-
-typedef enum KeyForm
-{
-	KEY_ORDINAL,
-	KEY_BYTES,
-	KEY_DATUM					/* any hashable type, by core's functions */
-} KeyForm;
-
-/* Values of one key, of rows or of groups. */
-typedef struct KeyValues
-{
-	int64	   *ordinals;		/* NULL for forms other than the key's */
-	HjgBytes   *bytes;
-	Datum	   *datums;
-	bool	   *isnull;
-} KeyValues;
-
-typedef struct Key
-{
-	KeyForm		form;
-	int			column;
-	HjgColumn	type;
-	HjgOrdinal	ordinal;
-	bool		padded;			/* spaces at the end of strings do not count */
-	const HjgSlice *slice;		/* the part of strings that counts; NULL: all of it */
-	Oid			collation;
-	HjgKeyCodec *codec;			/* for KEY_DATUM, */
-	FmgrInfo	equal;			/* and its equality */
-	KeyValues	rows;			/* [HJG_VECTOR_ROWS], of the current vector */
-	KeyValues	groups;			/* [max_groups] */
-	bool		any_null;		/* a group's key is NULL */
-} Key;
-
 struct HjgGroups
 {
 	int			nkeys;
-	Key		   *keys;
+	HjgGroupKeyState *keys;
 	int			nkept;
 	int		   *kept;
 	HjgColumn  *kept_columns;
@@ -86,10 +42,8 @@ struct HjgGroups
 	int			key_columns[HJG_MEMO_KEYS]; /* the first ones */
 
 	/* rows, and what keys point to */
-	MemoryContext row_context;
+	HjgGroupKeyMemory memory;
 	HjgStore   *store;			/* NULL: there are no groups */
-	char	   *block;			/* block for strings */
-	size_t		block_left;
 
 	/* arrays, which an empty table may keep */
 	MemoryContext context;
@@ -103,53 +57,6 @@ struct HjgGroups
 
 /* ---------- set-up ---------- */
 
-static KeyValues
-make_values(MemoryContext context, const Key *key, size_t n)
-{
-	KeyValues	values = {NULL};
-
-	switch (key->form)
-	{
-		case KEY_ORDINAL:
-			values.ordinals = MemoryContextAllocHuge(context, n * sizeof(int64));
-			break;
-		case KEY_BYTES:
-			values.bytes = MemoryContextAllocHuge(context, n * sizeof(HjgBytes));
-			break;
-		case KEY_DATUM:
-			values.datums = MemoryContextAllocHuge(context, n * sizeof(Datum));
-			break;
-	}
-	values.isnull = MemoryContextAllocHuge(context, n * sizeof(bool));
-	return values;
-}
-
-static void
-init_key(Key *key, const HjgGroupKey *from, const HjgColumn *columns)
-{
-	const Oid	function = get_opcode(from->operator);
-	const HjgSimpleOperator *simple = hjg_vector_simple_operator(function);
-	const HjgBytesOperator *strings = hjg_vector_bytes_operator(function);
-
-	*key = (Key) {.column = from->column, .slice = from->slice, .type = columns[from->column], .collation = from->collation};
-	if (simple != NULL && simple->ordinal != HJG_ORDINAL_NONE)
-	{
-		key->form = KEY_ORDINAL;
-		key->ordinal = simple->ordinal;
-	}
-	else if (simple != NULL || strings != NULL)
-	{
-		key->form = KEY_BYTES;
-		key->padded = strings != NULL && strings->padded;
-	}
-	else
-	{
-		key->form = KEY_DATUM;
-		key->codec = hjg_rows_key_codec(1, &from->operator, &from->collation, true);
-		fmgr_info(function, &key->equal);
-	}
-}
-
 static void
 make_arrays(HjgGroups *groups)
 {
@@ -157,11 +64,7 @@ make_arrays(HjgGroups *groups)
 	groups->hashes = MemoryContextAlloc(groups->context, FIRST_GROUPS * sizeof(uint64));
 	groups->group_bytes = sizeof(uint64);
 	for (int k = 0; k < groups->nkeys; k++)
-	{
-		groups->keys[k].rows = make_values(groups->context, &groups->keys[k], HJG_VECTOR_ROWS);
-		groups->keys[k].groups = make_values(groups->context, &groups->keys[k], FIRST_GROUPS);
-		groups->group_bytes += sizeof(bool) + (groups->keys[k].form == KEY_BYTES ? sizeof(HjgBytes) : sizeof(int64));
-	}
+		groups->group_bytes += hjg_group_key_make(&groups->keys[k], groups->context, FIRST_GROUPS);
 	groups->nbuckets = FIRST_BUCKETS;
 	groups->buckets = MemoryContextAllocZero(groups->context, FIRST_BUCKETS * sizeof(uint32));
 }
@@ -172,8 +75,8 @@ make_table(HjgGroups *groups)
 {
 	if (groups->hashes == NULL)
 		make_arrays(groups);
-	groups->store = hjg_rows_store_create(groups->row_context, groups->nkept, groups->kept_columns, FIRST_GROUPS);
-	groups->block_left = 0;
+	groups->store = hjg_rows_store_create(groups->memory.context, groups->nkept, groups->kept_columns, FIRST_GROUPS);
+	groups->memory.left = 0;
 }
 
 HjgGroups *
@@ -184,10 +87,10 @@ hjg_groups_create(MemoryContext context, int nkeys, const HjgGroupKey *keys, con
 	HjgGroups  *groups = palloc0(sizeof(HjgGroups));
 
 	groups->nkeys = nkeys;
-	groups->keys = palloc(nkeys * sizeof(Key));
+	groups->keys = palloc(nkeys * sizeof(HjgGroupKeyState));
 	for (int k = 0; k < nkeys; k++)
 	{
-		init_key(&groups->keys[k], &keys[k], columns);
+		hjg_group_key_init(&groups->keys[k], &keys[k], columns);
 		if (k < HJG_MEMO_KEYS)
 			groups->key_columns[k] = keys[k].column;
 	}
@@ -202,7 +105,7 @@ hjg_groups_create(MemoryContext context, int nkeys, const HjgGroupKey *keys, con
 		groups->kept_target[i] = i;
 	}
 	groups->context = AllocSetContextCreate(context, "GpuAggregate groups", ALLOCSET_DEFAULT_SIZES);
-	groups->row_context = AllocSetContextCreate(context, "GpuAggregate keys", ALLOCSET_DEFAULT_SIZES);
+	groups->memory.context = AllocSetContextCreate(context, "GpuAggregate keys", ALLOCSET_DEFAULT_SIZES);
 	groups->scratch = AllocSetContextCreate(context, "GpuAggregate values", ALLOCSET_SMALL_SIZES);
 	MemoryContextSwitchTo(old);
 	return groups;
@@ -214,7 +117,7 @@ hjg_groups_reset(HjgGroups *groups, size_t most_bytes)
 	const bool	keep = groups->hashes != NULL && MemoryContextMemAllocated(groups->context, false) <= most_bytes &&
 		(size_t) groups->ngroups * MOST_BUCKETS_OF_GROUP >= groups->nbuckets;
 
-	MemoryContextReset(groups->row_context);
+	MemoryContextReset(groups->memory.context);
 	groups->store = NULL;
 	for (int k = 0; k < groups->nkeys; k++)
 		groups->keys[k].any_null = false;
@@ -246,7 +149,7 @@ hjg_groups_count(const HjgGroups *groups)
 size_t
 hjg_groups_bytes(const HjgGroups *groups, bool next)
 {
-	size_t		bytes = MemoryContextMemAllocated(groups->context, false) + MemoryContextMemAllocated(groups->row_context, false);
+	size_t		bytes = MemoryContextMemAllocated(groups->context, false) + MemoryContextMemAllocated(groups->memory.context, false);
 
 	if (!next || groups->hashes == NULL)
 		return bytes;
@@ -260,95 +163,6 @@ hjg_groups_bytes(const HjgGroups *groups, bool next)
 
 /* ---------- keys of the rows ---------- */
 
-/* Choose the number of rows that are looked up together, so that detoasted keys take little memory at a time. */
-static int
-rows_at_once(const HjgGroups *groups, const HjgVector *vectors, int nrows)
-{
-	for (int k = 0; k < groups->nkeys; k++)
-	{
-		const HjgVector *vector = &vectors[groups->keys[k].column];
-		const HjgSlice *slice = groups->keys[k].slice;
-		const int32 reach = slice != NULL ? hjg_vector_slice_reach(slice) : -1;
-		Size		bytes = 0;
-
-		if (vector->column.attlen != -1)
-			continue;
-		for (int i = 0; i < nrows; i++)
-		{
-			struct varlena *value = ((struct varlena **) vector->values)[i];
-
-			if (hjg_vector_isnull(vector, i) || !VARATT_IS_EXTENDED(value) || VARATT_IS_SHORT(value))
-				continue;
-			bytes += reach >= 0 ? reach : toast_raw_datum_size(PointerGetDatum(value));
-			if (bytes > MOST_TOASTED_BYTES)
-				nrows = i + 1;
-		}
-	}
-	return nrows;
-}
-
-static void
-load_key_ordinals(Key *key, const HjgVector *vector, int nrows)
-{
-	hjg_vector_ordinals(key->ordinal, vector, nrows, key->rows.ordinals);
-	if (vector->has_nulls)
-		for (int i = 0; i < nrows; i++)
-			key->rows.ordinals[i] &= (int64) vector->isnull[i] - 1;
-}
-
-static void
-load_key_bytes(Key *key, const HjgVector *vector, int nrows)
-{
-	for (int i = 0; i < nrows; i++)
-	{
-		HjgBytes	bytes = {NULL, 0};
-
-		if (!hjg_vector_isnull(vector, i))
-		{
-			char	   *value = ((char **) vector->values)[i];
-
-			if (key->type.attlen > 0)
-				bytes = (HjgBytes) {value, key->type.attlen};
-			else
-			{
-				const struct varlena *plain = VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value) ?
-					hjg_scan_slice_fetch((struct varlena *) value, key->slice) : (struct varlena *) value;
-
-				bytes = (HjgBytes) {VARDATA_ANY(plain), VARSIZE_ANY_EXHDR(plain)};
-				if (key->slice != NULL)
-					bytes = hjg_vector_slice(bytes, key->slice);
-				bytes = hjg_vector_bytes_trim(bytes, key->padded);
-			}
-		}
-		key->rows.bytes[i] = bytes;
-	}
-}
-
-static void
-load_key_datums(Key *key, const HjgVector *vector, int nrows)
-{
-	for (int i = 0; i < nrows; i++)
-		key->rows.datums[i] = hjg_vector_isnull(vector, i) ? (Datum) 0 : hjg_vector_datum(vector, i);
-}
-
-/* Add the key to the rows' hashes. */
-static void
-add_hashes(Key *key, uint64 *hashes, int nrows)
-{
-	switch (key->form)
-	{
-		case KEY_ORDINAL:
-			hjg_rows_hash_ordinals(key->rows.ordinals, nrows, hashes);
-			break;
-		case KEY_BYTES:
-			hjg_rows_hash_bytes(key->rows.bytes, nrows, hashes);
-			break;
-		case KEY_DATUM:
-			hjg_rows_hash_datums(&key->codec->columns[0], key->rows.datums, key->rows.isnull, nrows, hashes);
-			break;
-	}
-}
-
 /* Are all keys ordinals that are compared alone? */
 static bool
 are_plain(const HjgGroups *groups, const HjgVector *vectors)
@@ -356,7 +170,7 @@ are_plain(const HjgGroups *groups, const HjgVector *vectors)
 	bool		plain = groups->nkeys <= MOST_PLAIN_KEYS;
 
 	for (int k = 0; k < groups->nkeys; k++)
-		plain &= groups->keys[k].form == KEY_ORDINAL && !groups->keys[k].any_null && !vectors[groups->keys[k].column].has_nulls;
+		plain &= groups->keys[k].form == HJG_GROUP_KEY_ORDINAL && !groups->keys[k].any_null && !vectors[groups->keys[k].column].has_nulls;
 	return plain;
 }
 
@@ -365,42 +179,10 @@ load_key_columns(HjgGroups *groups, const HjgVector *vectors, int nrows)
 {
 	memset(groups->row_hashes, 0, nrows * sizeof(uint64));
 	for (int k = 0; k < groups->nkeys; k++)
-	{
-		Key		   *key = &groups->keys[k];
-		const HjgVector *vector = &vectors[key->column];
-
-		if (vector->has_nulls)
-			memcpy(key->rows.isnull, vector->isnull, nrows * sizeof(bool));
-		else
-			memset(key->rows.isnull, false, nrows * sizeof(bool));
-		if (key->form == KEY_ORDINAL)
-			load_key_ordinals(key, vector, nrows);
-		else if (key->form == KEY_BYTES)
-			load_key_bytes(key, vector, nrows);
-		else
-			load_key_datums(key, vector, nrows);
-		add_hashes(key, groups->row_hashes, nrows);
-	}
+		hjg_group_key_load(&groups->keys[k], &vectors[groups->keys[k].column], nrows, groups->row_hashes);
 }
 
 /* ---------- the table ---------- */
-
-static inline bool
-same_key(Key *key, int row, uint32 group)
-{
-	if (key->rows.isnull[row] || key->groups.isnull[group])
-		return key->rows.isnull[row] && key->groups.isnull[group];
-	switch (key->form)
-	{
-		case KEY_ORDINAL:
-			return key->rows.ordinals[row] == key->groups.ordinals[group];
-		case KEY_BYTES:
-			return key->rows.bytes[row].nbytes == key->groups.bytes[group].nbytes &&
-				memcmp(key->rows.bytes[row].data, key->groups.bytes[group].data, key->rows.bytes[row].nbytes) == 0;
-		default:
-			return DatumGetBool(FunctionCall2Coll(&key->equal, key->collation, key->groups.datums[group], key->rows.datums[row]));
-	}
-}
 
 static inline bool
 same_keys(const HjgGroups *groups, int row, uint32 group)
@@ -408,39 +190,9 @@ same_keys(const HjgGroups *groups, int row, uint32 group)
 	if (groups->hashes[group] != groups->row_hashes[row])
 		return false;
 	for (int k = 0; k < groups->nkeys; k++)
-		if (!same_key(&groups->keys[k], row, group))
+		if (!hjg_group_key_is_same(&groups->keys[k], row, group))
 			return false;
 	return true;
-}
-
-static const char *
-keep_bytes(HjgGroups *groups, HjgBytes bytes)
-{
-	char	   *copy;
-
-	if ((size_t) bytes.nbytes > groups->block_left)
-	{
-		if (bytes.nbytes > BLOCK_BYTES / 8)
-			return memcpy(MemoryContextAllocHuge(groups->row_context, bytes.nbytes), bytes.data, bytes.nbytes);
-		groups->block = MemoryContextAlloc(groups->row_context, BLOCK_BYTES);
-		groups->block_left = BLOCK_BYTES;
-	}
-	copy = groups->block;
-	groups->block += bytes.nbytes;
-	groups->block_left -= bytes.nbytes;
-	return bytes.nbytes > 0 ? memcpy(copy, bytes.data, bytes.nbytes) : copy;
-}
-
-/* Copy a datum; one of variable length is detoasted, so that it does not depend on the row's page. */
-static Datum
-keep_datum(HjgGroups *groups, const Key *key, Datum value)
-{
-	MemoryContext old = MemoryContextSwitchTo(groups->row_context);
-
-	value = key->type.attlen == -1 ? PointerGetDatum(PG_DETOAST_DATUM_COPY(value)) :
-		datumCopy(value, key->type.attbyval, key->type.attlen);
-	MemoryContextSwitchTo(old);
-	return value;
 }
 
 static uint32
@@ -450,47 +202,17 @@ add_group(HjgGroups *groups, int row)
 
 	groups->hashes[group] = groups->row_hashes[row];
 	for (int k = 0; k < groups->nkeys; k++)
-	{
-		Key		   *key = &groups->keys[k];
-		const bool	isnull = key->rows.isnull[row];
-
-		key->groups.isnull[group] = isnull;
-		key->any_null |= isnull;
-		if (key->form == KEY_ORDINAL)
-			key->groups.ordinals[group] = key->rows.ordinals[row];
-		else if (key->form == KEY_BYTES)
-			key->groups.bytes[group] = (HjgBytes) {isnull ? NULL : keep_bytes(groups, key->rows.bytes[row]), key->rows.bytes[row].nbytes};
-		else
-			key->groups.datums[group] = isnull ? (Datum) 0 : keep_datum(groups, key, key->rows.datums[row]);
-	}
+		hjg_group_key_keep(&groups->keys[k], &groups->memory, row, group);
 	return group;
-}
-
-static void *
-enlarge_array(void *array, size_t n, size_t bytes)
-{
-	return repalloc_huge(array, n * bytes);
 }
 
 static void
 grow_groups(HjgGroups *groups)
 {
-	const size_t n = (size_t) groups->max_groups * 2;
-
-	groups->hashes = enlarge_array(groups->hashes, n, sizeof(uint64));
+	groups->max_groups *= 2;
+	groups->hashes = repalloc_huge(groups->hashes, groups->max_groups * sizeof(uint64));
 	for (int k = 0; k < groups->nkeys; k++)
-	{
-		KeyValues  *values = &groups->keys[k].groups;
-
-		if (values->ordinals != NULL)
-			values->ordinals = enlarge_array(values->ordinals, n, sizeof(int64));
-		if (values->bytes != NULL)
-			values->bytes = enlarge_array(values->bytes, n, sizeof(HjgBytes));
-		if (values->datums != NULL)
-			values->datums = enlarge_array(values->datums, n, sizeof(Datum));
-		values->isnull = enlarge_array(values->isnull, n, sizeof(bool));
-	}
-	groups->max_groups = n;
+		hjg_group_key_grow(&groups->keys[k], groups->max_groups);
 }
 
 static inline uint32
@@ -521,17 +243,7 @@ prefetch_group(const HjgGroups *groups, uint32 group)
 {
 	__builtin_prefetch(&groups->hashes[group]);
 	for (int k = 0; k < groups->nkeys; k++)
-	{
-		const KeyValues *values = &groups->keys[k].groups;
-
-		__builtin_prefetch(&values->isnull[group]);
-		if (values->ordinals != NULL)
-			__builtin_prefetch(&values->ordinals[group]);
-		else if (values->bytes != NULL)
-			__builtin_prefetch(&values->bytes[group]);
-		else
-			__builtin_prefetch(&values->datums[group]);
-	}
+		hjg_group_key_prefetch(&groups->keys[k], group);
 }
 
 /* Fetch what the look-ups of the rows will touch into the cache: all rows' buckets, then the groups in these. */
@@ -562,8 +274,8 @@ prefetch_groups(const HjgGroups *groups, bool plain, int nrows)
 static pg_attribute_always_inline void
 find_plain(HjgGroups *groups, bool two, int nrows, uint32 *numbers, uint16 *first_rows)
 {
-	const Key  *first = &groups->keys[0];
-	const Key  *second = &groups->keys[two ? 1 : 0];
+	const HjgGroupKeyState  *first = &groups->keys[0];
+	const HjgGroupKeyState  *second = &groups->keys[two ? 1 : 0];
 	const int64 *first_ordinals = first->rows.ordinals;
 	const int64 *second_ordinals = second->rows.ordinals;
 	int64	   *first_kept = first->groups.ordinals;
@@ -625,7 +337,8 @@ look_up(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *numbers)
 
 	if (groups->store == NULL)
 		make_table(groups);
-	nrows = rows_at_once(groups, vectors, nrows);
+	for (int k = 0; k < groups->nkeys; k++)
+		nrows = hjg_group_key_rows_at_once(&groups->keys[k], &vectors[groups->keys[k].column], nrows);
 	load_key_columns(groups, vectors, nrows);
 	/* each row may begin a group */
 	while (groups->ngroups + nrows > groups->max_groups)
