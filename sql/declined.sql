@@ -13,13 +13,7 @@ explain (costs off) select * from probe p join build b on p.k = b.k and p.v + b.
 explain (costs off) select * from probe p left join build b on p.k = b.k and b.v > (select max(o.v * random()) from one_row o where o.id = p.id);
 explain (costs off) select * from probe p left join build b on (select max(o.v) from one_row o where o.id = p.id) = b.k;
 -- collation that is not deterministic
-do $$
-begin
-	create collation hjg_nd (provider = icu, deterministic = false, locale = 'und-u-ks-level2');
-exception when others then
-	raise warning 'no ICU';
-end $$;
-explain (costs off) select * from (select t collate hjg_nd as t from probe) p join (select t collate hjg_nd as t from build) b on p.t = b.t;
+explain (costs off) select * from (select t collate hjg_loose as t from probe) p join (select t collate hjg_loose as t from build) b on p.t = b.t;
 -- columns of type record, whose fields have names in the plan
 explain (verbose, costs off) with c as materialized (select r from (values (1, 2), (3, 4)) r)
 	select (c.r).column2 as c2, (s.r).column1 as s1 from c join (select r from (values (1, 7), (3, 8), (5, 9)) r limit 3) s on (c.r).column1 = (s.r).column1;
@@ -32,7 +26,7 @@ select hjg_used('select p, s from probe p join (select k, v from build limit 9) 
 -- whatever is declined, the answer is core's
 select count(*) from probe p join build b on p.k = b.k and p.v + b.v > random() - 1;
 select count(*) from probe p join build b on p.k < b.k;
-select count(*) from (select t collate hjg_nd as t from probe) p join (select t collate hjg_nd as t from build) b on p.t = b.t;
+select count(*) from (select t collate hjg_loose as t from probe) p join (select t collate hjg_loose as t from build) b on p.t = b.t;
 begin;
 select count(*) from (select p.id from probe p join build b on p.k = b.k where b.v = 3 for update of p) q;
 rollback;

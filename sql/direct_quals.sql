@@ -87,15 +87,9 @@ select d.* from q_differ(array(select format('%s %s %s', l, op, r) from unnest(a
 	(values ('i2', 'i4'), ('i4', 'i2'), ('i4', 'i8'), ('i8', 'i2'), ('i4', 'id'), ('f4', 'f8'), ('f8', 'f4'), ('f8', 'f8'), ('dt', 'dt'), ('ts', 'ts'), ('m', 'm'), ('lsn', 'lsn'), ('x8', 'x8'), ('c', 'c'), ('o', 'o'), ('b', 'b'), ('tm', 'tm')) v (l, r))) d;
 select d.* from q_differ(array['i4 = i2 or f4 = f8', 'i4 <> i2 and (f4 < f8 or i2 is null)', 'not (i4 < i2)', '(i4 < i2 or i8 > i4) and i4 <> id', 'i2 < i4 and t = ''t11''', 'dt < ts and i4 < id', 'e = e and i4 = id', 'x4 = x4', 'u = u and i4 = id', 't = vc', 'i4 < i4::int8 + 1 and i2 < i4']) d;
 -- nothing that differs only in what a collation does not see is taken for equal to it
-do $$
-begin
-	create collation q_nd (provider = icu, deterministic = false, locale = 'und-u-ks-level2');
-exception when others then
-	raise warning 'no ICU';
-end $$;
-select d.* from q_differ(array['t collate q_nd = ''T11''', 't collate q_nd in (''T11'', ''T12'')', 't = ''T11'' collate q_nd and i4 > 3']) d;
+select d.* from q_differ(array['t collate hjg_loose = ''T11''', 't collate hjg_loose in (''T11'', ''T12'')', 't = ''T11'' collate hjg_loose and i4 > 3']) d;
 -- which of them LIKE takes depends on the server's version
-select of_core = of_ours as equal from hjg_outcome('select count(*) from q_rows join q_one using (k) where t collate q_nd like ''T1%''');
+select of_core = of_ours as equal from hjg_outcome('select count(*) from q_rows join q_one using (k) where t collate hjg_loose like ''T1%''');
 -- lists, ranges, NULL tests, booleans, AND and OR
 -- subqueries that core would hash: rows, none, with NULL; of other types; below OR, in CASE, with parameters of the query around them
 create table q_lists as select i % 7 as l, i as v, 't' || i as t, i::numeric / 2 as n, date '2000-01-01' + i as d from generate_series(1, 400) i;

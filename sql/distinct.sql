@@ -80,11 +80,10 @@ select * from dis_same('select k, count(distinct i4) from dis group by k union a
 select a, s.in_node, s.equal from unnest(array['count(distinct i4), count(distinct i2)', 'count(distinct i4), count(distinct i4) filter (where bo)', 'count(distinct i4), avg(i2)', 'sum(distinct ns)', 'max(distinct nu)',
 	'string_agg(distinct te, '','')', 'count(distinct i4), sum(i8 order by i8)', 'count(distinct i4), stddev(i2)', 'count(distinct (i4, i2))', 'count(distinct i4 + (random() * 0)::int)', 'count(distinct dis)', 'count(distinct mo)', 'count(distinct bi)']) a,
 	dis_same(format('select k, %s from dis group by k', a)) s;
-create collation dis_insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
-select * from dis_same('select k, count(distinct te collate dis_insensitive) from dis group by k');
-select * from dis_same('select count(*), sum(id), count(distinct i4) from (select id, i4, case when id % 2 = 0 then upper(te) else te end collate dis_insensitive as te from dis) q group by te');
-select * from dis_same('select count(*) from (select distinct case when id % 2 = 0 then upper(te) else te end collate dis_insensitive from dis) q');
-select * from dis_same('select l.id, r.id as rid from dis l join dis r on l.te collate dis_insensitive = upper(r.te) where l.id < 50');
+select * from dis_same('select k, count(distinct te collate hjg_loose) from dis group by k');
+select * from dis_same('select count(*), sum(id), count(distinct i4) from (select id, i4, case when id % 2 = 0 then upper(te) else te end collate hjg_loose as te from dis) q group by te');
+select * from dis_same('select count(*) from (select distinct case when id % 2 = 0 then upper(te) else te end collate hjg_loose from dis) q');
+select * from dis_same('select l.id, r.id as rid from dis l join dis r on l.te collate hjg_loose = upper(r.te) where l.id < 50');
 select * from dis_same('select k, c1, count(distinct i4) from dis group by rollup (k, c1)');
 set enable_hashagg = off;
 select * from dis_same('select k, count(distinct i4) from dis group by k');

@@ -13,6 +13,14 @@ begin
 	end loop;
 end $$;
 
+-- A collation that takes different strings for equal.
+do $$
+begin
+	create collation hjg_loose (provider = icu, deterministic = false, locale = 'und-u-ks-level2');
+exception when others then
+	raise warning 'no ICU';
+end $$;
+
 -- The rows of a query, as multiset: their number and a digest, under the settings of now and of core in one process.
 create function hjg_digest(query text) returns text language plpgsql as $$
 declare

@@ -11,15 +11,9 @@ set hjoin_gpu.force = on as $$
 	from unnest(lists) list, format(source, list) query $$;
 
 create domain sub_name as varchar(40);
-do $$
-begin
-	create collation sub_loose (provider = icu, deterministic = false, locale = 'und-u-ks-level2');
-exception when others then
-	raise warning 'no ICU';
-end $$;
 -- Characters of one to four bytes, spaces at the ends, strings of no and of one character; compressed ones, ones out of line, and these
 -- compressed; of few different values, and of many.
-create table sub (id int, k int, t text, v varchar(60), c char(12), dom sub_name, loose text collate sub_loose, long text, out_of_line text, few text, by bytea);
+create table sub (id int, k int, t text, v varchar(60), c char(12), dom sub_name, loose text collate hjg_loose, long text, out_of_line text, few text, by bytea);
 alter table sub alter out_of_line set storage external;
 insert into sub
 	select g, g % 3, case when g % 11 > 0 then s || case when g % 3 > 0 then g % 40 || '' else s end end, case when g % 13 > 0 then g % 25 + 10 || '-' || s || g end,
@@ -96,5 +90,4 @@ deallocate sub_prepared;
 drop view sub_parts, sub_columns, sub_conditions, sub_queries;
 drop table sub, sub_one;
 drop domain sub_name;
-drop collation sub_loose;
 drop function sub_same;

@@ -2,15 +2,9 @@
 set client_min_messages = warning;
 
 create function un_plan(query text, out subplans bool, out joined bool) language sql set hjoin_gpu.force = on as $$ select hjg_lines(query, 'SubPlan') > 0, hjg_lines(query, 'unnested') > 0 $$;
-do $$
-begin
-	create collation un_loose (provider = icu, deterministic = false, locale = 'und-u-ks-level2');
-exception when others then
-	raise warning 'no ICU';
-end $$;
 -- Rows around, some without a group, with NULL keys and doubles; rows of groups, of which those of 7 make what is computed fail.
-create table un_o (id int, k int, b bigint, x numeric(10,2), t varchar(20), c char(6), d date, loose text collate un_loose);
-create table un_i (k int, s smallint, y numeric(10,2), any_y numeric, z int, t text, c char(8), d date, ts timestamp, f float8, by bytea, loose text collate un_loose, n int);
+create table un_o (id int, k int, b bigint, x numeric(10,2), t varchar(20), c char(6), d date, loose text collate hjg_loose);
+create table un_i (k int, s smallint, y numeric(10,2), any_y numeric, z int, t text, c char(8), d date, ts timestamp, f float8, by bytea, loose text collate hjg_loose, n int);
 insert into un_o select g, case when g % 10 > 0 then g % 120 end, g % 90, g % 700 / 7.0, 'k' || g % 60, 'c' || g % 60, date '2020-01-01' + g % 80, case when g % 2 = 0 then 'A' else 'a' end || g % 50 from generate_series(1, 600) g;
 insert into un_i select case when g % 11 > 0 then g % 100 end, g % 100, g % 997 / 13.0, g % 997 / 13.0, case when g % 100 <> 7 then g else 0 end, case when g % 13 > 0 then 'k' || g % 50 end, 'c' || g % 50, date '2020-01-01' + g % 70, timestamp '2020-01-01' + (g % 70) * interval '1 day' + (g % 2) * interval '1 hour',
 	g, 'x', 'a' || g % 40, nullif(g % 5, 0) from generate_series(1, 1500) g;
