@@ -202,6 +202,9 @@ bounded_bytes(int attlen, const char *value, size_t most)
 		return attlen;
 	if (attlen == -2)
 		return strnlen(value, most) + 1;
+	/* a pointer to memory was never written */
+	if (VARATT_IS_1B_E(value) && (most < VARHDRSZ_EXTERNAL || !VARATT_IS_EXTERNAL_ONDISK(value)))
+		return most + 1;
 	header_bytes = VARATT_IS_1B_E(value) ? VARHDRSZ_EXTERNAL : VARATT_IS_1B(value) ? VARHDRSZ_SHORT : VARHDRSZ;
 	return most < header_bytes || VARSIZE_ANY(value) < header_bytes ? most + 1 : VARSIZE_ANY(value);
 }

@@ -57,19 +57,19 @@ typedef struct Unnesting
 } Unnesting;
 
 /* A subquery that is to be joined. */
-typedef struct GroupedSubquery
+typedef struct JoinedSubquery
 {
-	Query	   *query;			/* its keys, then its aggregates */
-	Index		rti;			/* of the groups, */
-	Index		join_rti;		/* and of their join */
+	Query	   *query;			/* its keys, then its aggregates, or columns of the row that it looks up */
+	Index		rti;			/* in the query around, */
+	Index		join_rti;		/* and its join's */
 	List	   *conditions;		/* of the join */
-} GroupedSubquery;
+} JoinedSubquery;
 
-/* ---------- the grouped subquery ---------- */
+/* ---------- the joined subquery ---------- */
 
 /* Add a column to the subquery, and return it as the query around sees it. */
 static Var *
-add_group_column(GroupedSubquery *groups, Expr *expr, Index sortgroupref, bool nullable)
+add_group_column(JoinedSubquery *groups, Expr *expr, Index sortgroupref, bool nullable)
 {
 	const AttrNumber attno = (AttrNumber) list_length(groups->query->targetList) + 1;
 	TargetEntry *tle = makeTargetEntry(expr, attno, psprintf("column%d", attno), false);
@@ -97,7 +97,7 @@ are_of_one_family(Oid equality, Oid other)
 
 /* Group by a column that is compared with something of the query around. Returns why not, or NULL. */
 static const char *
-add_group_key(GroupedSubquery *groups, const OpExpr *comparison)
+add_group_key(JoinedSubquery *groups, const OpExpr *comparison)
 {
 	const int	inner = contain_vars_of_level(linitial(comparison->args), 1) ? 1 : 0;
 	Expr	   *key = list_nth(comparison->args, inner);
@@ -125,7 +125,7 @@ add_group_key(GroupedSubquery *groups, const OpExpr *comparison)
 
 /* Divide the subquery's conditions into those that compare with the query around, and the others. */
 static const char *
-divide_conditions(GroupedSubquery *groups)
+divide_conditions(JoinedSubquery *groups)
 {
 	List	   *own = NIL;
 	List	   *conditions = list_make1(groups->query->jointree->quals);
@@ -159,7 +159,7 @@ is_count(const Aggref *aggregate)
 
 /* Replace aggregates, or columns of a row that is looked up, by columns of the join. */
 static Node *
-replace_columns(Node *node, GroupedSubquery *groups)
+replace_columns(Node *node, JoinedSubquery *groups)
 {
 	Var		   *var;
 
@@ -191,7 +191,7 @@ is_whole(Oid relid)
 
 /* Is a column compared with something of the query around, by an equality of this family? */
 static bool
-is_searched_by(const GroupedSubquery *groups, AttrNumber attno, Oid family)
+is_searched_by(const JoinedSubquery *groups, AttrNumber attno, Oid family)
 {
 	ListCell   *column;
 	ListCell   *condition;
@@ -207,7 +207,7 @@ is_searched_by(const GroupedSubquery *groups, AttrNumber attno, Oid family)
 }
 
 static bool
-is_searched(const GroupedSubquery *groups, Oid index_id)
+is_searched(const JoinedSubquery *groups, Oid index_id)
 {
 	Relation	index = index_open(index_id, AccessShareLock);
 	const Form_pg_index form = index->rd_index;
@@ -225,7 +225,7 @@ is_searched(const GroupedSubquery *groups, Oid index_id)
  * goes, so does the plan.
  */
 static bool
-is_lookup(const GroupedSubquery *groups)
+is_lookup(const JoinedSubquery *groups)
 {
 	const Query *query = groups->query;
 	const RangeTblRef *from = linitial(query->jointree->fromlist);
@@ -248,7 +248,7 @@ is_lookup(const GroupedSubquery *groups)
  * is NULL where there is none.
  */
 static Node *
-add_lookup(GroupedSubquery *groups, Node *expr)
+add_lookup(JoinedSubquery *groups, Node *expr)
 {
 	ListCell   *lc;
 
@@ -293,7 +293,7 @@ make_rte(RTEKind kind, const char *name, const List *targets)
 
 /* Add the groups to what a query joins. */
 static void
-add_join(Query *query, const GroupedSubquery *groups)
+add_join(Query *query, const JoinedSubquery *groups)
 {
 	FromExpr   *from = query->jointree;
 	RangeTblEntry *rte = make_rte(RTE_SUBQUERY, "unnested", groups->query->targetList);
@@ -317,7 +317,7 @@ add_join(Query *query, const GroupedSubquery *groups)
 static Node *
 join_subquery(Query *query, const SubLink *sublink, const char **why)
 {
-	GroupedSubquery groups = {
+	JoinedSubquery groups = {
 		.query = copyObject(castNode(Query, sublink->subselect)),
 		.rti = (Index) list_length(query->rtable) + 1, .join_rti = (Index) list_length(query->rtable) + 2
 	};
