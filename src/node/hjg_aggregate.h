@@ -120,6 +120,8 @@ typedef struct HjgChild
 
 /* wanted: the columns (from 0) that are read. */
 extern void hjg_child_init(HjgChild *child, PlanState *plan, int ncolumns, const Bitmapset *wanted, MemoryContext work_context);
+/* Before the first rows: numerics of these columns may come as integers (HjgVector). */
+extern void hjg_child_take_numbers(HjgChild *child, Bitmapset *columns);
 /*
  * Put the next rows into child->slice; returns how many there are, 0 at the end. At most HJG_VECTOR_ROWS rows, or `most` if
  * the child has no columns.

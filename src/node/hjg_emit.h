@@ -31,12 +31,15 @@ typedef struct HjgEmit
 	bool		has_space;		/* there is memory for rows */
 	Datum	   *values;			/* [HJG_VECTOR_ROWS][width]; NULL where rows are columnar */
 	bool	   *isnull;
+	HjgNumericSpace **numerics; /* by column of a row or vector: space for numerics in core's form; NULL before the first ones */
 	int			n;				/* rows that are made, */
 	int			next;			/* of which those before this one were returned */
 
 	/* rows as vectors, by column of the operator above */
 	HjgVector  *vectors;		/* NULL: rows are returned one by one */
 	HjgVector  *vector_space;	/* the same with memory of this node's own */
+	Bitmapset  *as_numbers;		/* columns whose numerics may be integers (HjgVector), */
+	int64	  **numbers;		/* by column: space for these, */
 	int			nresults;
 	const int  *result_ix;		/* result column r in the scan tuple */
 	bool		columnar;		/* rows are gathered directly into vectors */

@@ -28,6 +28,7 @@ typedef struct HjgKeptRows HjgKeptRows;
 typedef struct HjgVectorSource
 {
 	HjgVector  *vectors;		/* one for each column */
+	Bitmapset **as_numbers;		/* columns whose numerics may come as integers (HjgVector); set before the first rows */
 	int			(*next) (void *arg);	/* Put the next rows into the vectors; returns how many there are, 0 at the end. */
 	void	   *arg;
 } HjgVectorSource;
@@ -70,8 +71,9 @@ typedef struct HjgSidePage
 	char	   *key_space;		/* for keys, unless a vector is the keys */
 	uint16	   *view_rows;		/* arrays for HjgView */
 	uint16	   *view_null_rows;
-	Datum	   *row_values;		/* a row as the child would return it */
+	Datum	   *row_values;		/* a row as the child would return it, */
 	bool	   *row_isnull;
+	HjgNumericSpace *row_numerics;	/* and space for its values */
 } HjgSidePage;
 
 typedef struct HjgSide

@@ -21,6 +21,7 @@ struct HjgKeptRows
 	int		   *columns;
 	Datum	   *values;			/* a row that is written to the file */
 	bool	   *isnull;
+	HjgNumericSpace *numerics;	/* space for values of the row */
 };
 
 /* A column of the joined rows. */

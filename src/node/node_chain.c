@@ -80,6 +80,6 @@ hjg_chain_create(HjgJoinState *below, int nplan_columns, bool counted)
 	hjg_emit_open_vectors(&below->emit, below->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor, nplan_columns, result_ix);
 	below->emit.counted = counted && nplan_columns == 0;
 	source = palloc(sizeof(HjgVectorSource));
-	*source = (HjgVectorSource) {.vectors = below->emit.vectors,.next = next_rows,.arg = below};
+	*source = (HjgVectorSource) {.vectors = below->emit.vectors,.as_numbers = &below->emit.as_numbers,.next = next_rows,.arg = below};
 	return source;
 }

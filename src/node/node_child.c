@@ -53,6 +53,15 @@ hjg_child_init(HjgChild *child, PlanState *plan, int ncolumns, const Bitmapset *
 		make_row_vectors(child, wanted);
 }
 
+void
+hjg_child_take_numbers(HjgChild *child, Bitmapset *columns)
+{
+	if (child->scan != NULL)
+		hjg_scan_take_numbers(child->scan, columns);
+	else if (child->below != NULL)
+		*child->below->as_numbers = columns;
+}
+
 /* Copy a slot's row, with the values by reference, which last only until the next row. */
 static void
 copy_row(HjgChild *child, TupleTableSlot *slot, int row)

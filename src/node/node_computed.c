@@ -177,7 +177,7 @@ load_row(HjgAggregateState *state, int i)
 		if (vector->values == NULL || hjg_vector_isnull(vector, i))
 			continue;
 		slot->tts_isnull[c] = false;
-		slot->tts_values[c] = hjg_vector_datum(vector, i);
+		slot->tts_values[c] = hjg_argument_datum(vector, i, state->css.ss.ps.ps_ExprContext);
 	}
 	ExecStoreVirtualTuple(slot);
 }

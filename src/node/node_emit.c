@@ -158,10 +158,13 @@ make_rows(HjgEmit *emit)
 static void
 make_vectors(HjgEmit *emit)
 {
+	emit->numbers = palloc0(Max(emit->nresults, 1) * sizeof(int64 *));
 	for (int r = 0; r < emit->nresults; r++)
 	{
 		emit->vector_space[r].values = palloc(HJG_VECTOR_ROWS * sizeof(Datum));
 		emit->vector_space[r].isnull = palloc(HJG_VECTOR_ROWS * sizeof(bool));
+		if (bms_is_member(r, emit->as_numbers))
+			emit->numbers[r] = palloc(HJG_VECTOR_ROWS * sizeof(int64));
 	}
 	memcpy(emit->vectors, emit->vector_space, emit->nresults * sizeof(HjgVector));
 }
@@ -176,6 +179,7 @@ make_space(HjgEmit *emit)
 		make_rows(emit);
 	if (emit->vectors != NULL)
 		make_vectors(emit);
+	emit->numerics = palloc0(Max(Max(emit->width, emit->nresults), 1) * sizeof(HjgNumericSpace *));
 	MemoryContextSwitchTo(old);
 	emit->has_space = true;
 }
@@ -199,6 +203,29 @@ is_sequence(const uint32 *rows, int n)
 	for (int i = 0; i < n; i++)
 		differs |= rows[i] ^ i;
 	return differs == 0;
+}
+
+/* Write rows of a vector of integers in core's form, to column `to` of the rows or vectors that are made. */
+static void
+write_numerics(HjgEmit *emit, const HjgVector *vector, const uint32 *rows, int n, int to, Datum *values, int stride)
+{
+	if (emit->numerics[to] == NULL)
+		emit->numerics[to] = MemoryContextAlloc(emit->execution->work_context, HJG_VECTOR_ROWS * sizeof(HjgNumericSpace));
+	hjg_vector_numeric_write(vector, rows, n, emit->numerics[to], (const void **) values, stride);
+}
+
+/* Gather a column into a vector. */
+static void
+gather_vector(HjgEmit *emit, const HjgVector *vector, const uint32 *rows, int n, int to)
+{
+	HjgVector  *result = &emit->vectors[to];
+
+	*result = emit->vector_space[to];
+	if (vector->numbers != NULL)
+		result->numbers = emit->numbers[to];
+	hjg_vector_select(vector, rows, n, result);
+	if (vector->numbers != NULL && result->numbers == NULL)
+		write_numerics(emit, vector, rows, n, to, result->values, 1);
 }
 
 /*
@@ -225,15 +252,16 @@ gather_from_vectors(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, con
 
 		if (to < 0)
 			continue;
-		if (as_is)
+		if (as_is && (vector->numbers == NULL || emit->numbers[to] != NULL))
 			emit->vectors[to] = *vector;
 		else if (emit->columnar)
-		{
-			emit->vectors[to] = emit->vector_space[to];
-			hjg_vector_select(vector, rows, n, &emit->vectors[to]);
-		}
+			gather_vector(emit, vector, rows, n, to);
 		else
+		{
 			hjg_vector_gather(vector, rows, n, emit->width, emit->values + to, emit->isnull + to);
+			if (vector->numbers != NULL)
+				write_numerics(emit, vector, rows, n, to, emit->values + to, emit->width);
+		}
 	}
 }
 

@@ -246,8 +246,7 @@ begin_grouping(CustomScanState *node, EState *estate, int eflags)
 		state->row = ExecInitExtraTupleSlot(estate, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor, &TTSOpsVirtual);
 	if (state->child.scan != NULL)
 		hjg_scan_count_kept(state->child.scan, &state->report.kept_blocks);
-	if (state->child.scan != NULL && state->nby_core == 0)
-		hjg_scan_take_numbers(state->child.scan, find_arguments_only(cscan));
+	hjg_child_take_numbers(&state->child, find_arguments_only(cscan));
 }
 
 /* ---------- the result ---------- */

@@ -73,6 +73,21 @@ init_keys(HjgSide *side, CustomScanState *node, List *key_exprs, HjgKeyCodec *co
 												&TTSOpsVirtual);
 }
 
+/* Find the child's columns that no key needs. */
+static Bitmapset *
+find_payload_only(const HjgSide *side)
+{
+	Bitmapset  *columns = NULL;
+
+	if (side->keys.slot != NULL)
+		return NULL;
+	for (int c = 0; c < side->payload.n; c++)
+		columns = bms_add_member(columns, side->payload.child_ix[c]);
+	for (int i = 0; i < side->keys.n; i++)
+		columns = bms_del_member(columns, side->keys.ix[i]);
+	return columns;
+}
+
 /* Prepare to read the child's rows as vectors, if it is a scan or a join that allows it. */
 static void
 init_vectors(HjgSide *side)
@@ -91,11 +106,17 @@ init_vectors(HjgSide *side)
 	side->scan = hjg_scan_create(side->plan, side->nplan_columns, wanted, true, side->page.vectors, side->work_context);
 	bms_free(wanted);
 	if (side->below != NULL)
+	{
 		side->page.vectors = side->below->vectors;
-	else if (side->scan == NULL)
+		*side->below->as_numbers = find_payload_only(side);
+	}
+	else if (side->scan != NULL)
+		hjg_scan_take_numbers(side->scan, find_payload_only(side));
+	else
 		return;
 	side->page.row_values = palloc0(ncolumns * sizeof(Datum));
 	side->page.row_isnull = palloc(ncolumns * sizeof(bool));
+	side->page.row_numerics = palloc(ncolumns * sizeof(HjgNumericSpace));
 	memset(side->page.row_isnull, true, ncolumns * sizeof(bool));
 }
 
@@ -220,7 +241,7 @@ load_page_row(HjgSide *side, int i)
 		if (vector->values == NULL)
 			continue;
 		side->page.row_isnull[c] = hjg_vector_isnull(vector, i);
-		side->page.row_values[c] = side->page.row_isnull[c] ? (Datum) 0 : hjg_vector_datum(vector, i);
+		side->page.row_values[c] = side->page.row_isnull[c] ? (Datum) 0 : hjg_vector_datum_in(vector, i, &side->page.row_numerics[c]);
 	}
 }
 

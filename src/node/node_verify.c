@@ -53,6 +53,7 @@ init_kept(HjgKeptRows *kept, const HjgSide *side, TupleDesc scan_desc)
 		TupleDescCopyEntry(kept->desc, i + 1, scan_desc, side->first_scan_ix + i + 1);
 	kept->values = palloc0(n * sizeof(Datum));
 	kept->isnull = palloc(n * sizeof(bool));
+	kept->numerics = palloc(n * sizeof(HjgNumericSpace));
 	memset(kept->isnull, true, n * sizeof(bool));
 }
 
@@ -171,7 +172,7 @@ hjg_verify_keep_vectors(const HjgSide *side, int first, int nrows)
 			const HjgVector *vector = &side->page.vectors[column];
 
 			kept->isnull[column] = hjg_vector_isnull(vector, row);
-			kept->values[column] = kept->isnull[column] ? (Datum) 0 : hjg_vector_datum(vector, row);
+			kept->values[column] = kept->isnull[column] ? (Datum) 0 : hjg_vector_datum_in(vector, row, &kept->numerics[column]);
 		}
 		keep_row(kept);
 	}
@@ -204,6 +205,7 @@ hjg_verify_note_vector(HjgJoinState *state)
 	HjgVerify  *verify = state->verify;
 	Datum	   *values = palloc((verify->ncolumns + 1) * sizeof(Datum));
 	bool	   *isnull = palloc((verify->ncolumns + 1) * sizeof(bool));
+	HjgNumericSpace *numerics = palloc((verify->ncolumns + 1) * sizeof(HjgNumericSpace));
 
 	/* without columns a vector may have any number of rows */
 	if (verify->ncolumns == 0)
@@ -217,7 +219,7 @@ hjg_verify_note_vector(HjgJoinState *state)
 			if (state->emit.columnar)
 			{
 				isnull[c] = hjg_vector_isnull(&state->emit.vectors[place], row);
-				values[c] = isnull[c] ? (Datum) 0 : hjg_vector_datum(&state->emit.vectors[place], row);
+				values[c] = isnull[c] ? (Datum) 0 : hjg_vector_datum_in(&state->emit.vectors[place], row, &numerics[c]);
 			}
 			else
 			{
@@ -227,6 +229,7 @@ hjg_verify_note_vector(HjgJoinState *state)
 		}
 		hjg_tally_row(&verify->tally, verify, values, isnull);
 	}
+	pfree(numerics);
 	pfree(values);
 	pfree(isnull);
 }

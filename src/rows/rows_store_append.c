@@ -107,6 +107,7 @@ append_column(HjgStore *store, const HjgStoreColumn *column, char *out, const Hj
 {
 	int			stride = store->row_bytes;
 	char	  **pointers = vector->values;
+	HjgNumericSpace numeric;
 
 	switch (column->form)
 	{
@@ -128,12 +129,12 @@ append_column(HjgStore *store, const HjgStoreColumn *column, char *out, const Hj
 			for (int i = 0; i < nrows; i++)
 				if (!hjg_vector_isnull(vector, ROW(i)))
 					*(uint64 *) (out + (size_t) i * stride) =
-						hjg_rows_store_copy_value(store, PointerGetDatum(pointers[ROW(i)]), column->column.attlen);
+						hjg_rows_store_copy_value(store, PointerGetDatum(hjg_vector_numeric_at(vector, ROW(i), &numeric)), column->column.attlen);
 			break;
 		case HJG_FORM_SHORT:
 			for (int i = 0; i < nrows; i++)
 				if (!hjg_vector_isnull(vector, ROW(i)))
-					put_short(store, column, out + (size_t) i * stride, PointerGetDatum(pointers[ROW(i)]));
+					put_short(store, column, out + (size_t) i * stride, PointerGetDatum(hjg_vector_numeric_at(vector, ROW(i), &numeric)));
 			break;
 	}
 }

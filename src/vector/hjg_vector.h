@@ -83,7 +83,10 @@ hjg_vector_from(const HjgVector *vector, int first)
 	return from;
 }
 
-/* Copy rows[0 .. nrows - 1] of a vector to the first rows of another vector of the same type. */
+/*
+ * Copy rows[0 .. nrows - 1] of a vector to the first rows of another vector of the same type. Of numerics as integers, these are copied if
+ * that has space for them, and else nothing but NULLs.
+ */
 extern void hjg_vector_select(const HjgVector *vector, const uint32_t *rows, int nrows, HjgVector *to);
 /* Make all rows NULL. */
 extern void hjg_vector_put_nulls(HjgVector *vector, int nrows);
@@ -235,6 +238,12 @@ typedef struct HjgNumericSpace
 	int64_t		words[HJG_NUMERIC_MAX_BYTES / sizeof(int64_t)];
 } HjgNumericSpace;
 
+/*
+ * Write rows[0 .. nrows - 1] of a vector that has integers, or with rows NULL its first rows, in core's form to space[nrows]; row i's
+ * place, unless it is NULL, goes to values[i * stride].
+ */
+extern void hjg_vector_numeric_write(const HjgVector *vector, const uint32_t *rows, int nrows, HjgNumericSpace *space, const void **values,
+									 int stride);
 /* Get a row's value, which is not NULL, in core's form; *space serves if the vector has integers. */
 extern const void *hjg_vector_numeric_at(const HjgVector *vector, int row, HjgNumericSpace *space);
 

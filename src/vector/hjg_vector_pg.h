@@ -49,6 +49,13 @@ hjg_vector_datum(const HjgVector *vector, int row)
 	}
 }
 
+/* Make a datum, which may be in *space, also of a vector that has integers for its numerics. */
+static inline Datum
+hjg_vector_datum_in(const HjgVector *vector, int row, HjgNumericSpace *space)
+{
+	return vector->numbers != NULL ? PointerGetDatum(hjg_vector_numeric_at(vector, row, space)) : hjg_vector_datum(vector, row);
+}
+
 /* Count the bytes of a value by reference, of a type of this attlen. */
 static inline Size
 hjg_vector_referred_bytes(int attlen, const char *value)
@@ -62,7 +69,7 @@ extern int64 hjg_vector_datum_ordinal(HjgOrdinal ordinal, int width, Datum value
 extern void hjg_vector_datum_ordinals(HjgOrdinal ordinal, int width, const Datum *values, int stride, int nrows, int64 *ordinals);
 
 /*
- * Gather nrows rows of a vector as datums: row rows[i] goes to
+ * Gather nrows rows of a vector that has values as datums: row rows[i] goes to
  * values[i * stride] and isnull[i * stride].
  */
 extern void hjg_vector_gather(const HjgVector *vector, const uint32 *rows, int nrows, int stride, Datum *values,

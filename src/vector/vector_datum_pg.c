@@ -109,7 +109,9 @@ hjg_vector_rows_within(const HjgVector *vectors, int ncolumns, const int *column
 		{
 			const HjgVector *vector = &vectors[columns[c]];
 
-			if (vector->column.attlen < 0 && !hjg_vector_isnull(vector, first + n))
+			if (vector->numbers != NULL)
+				bytes += HJG_NUMERIC_MAX_BYTES;
+			else if (vector->column.attlen < 0 && !hjg_vector_isnull(vector, first + n))
 				bytes = att_addlength_pointer(bytes, vector->column.attlen, ((char **) vector->values)[first + n]);
 		}
 	}

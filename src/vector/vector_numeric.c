@@ -437,6 +437,24 @@ hjg_vector_numeric_bound(const void *numeric, int scale, int64_t *ordinal)
 
 /* ---------- to numerics ---------- */
 
+/* Take the last digit of this base away. Division by a constant is fastest, that of 128 bits slow. */
+static inline int
+take_digit(unsigned __int128 *left, int base)
+{
+	const uint64_t low = (uint64_t) *left;
+	int			digit;
+
+	if (*left != low)
+	{
+		digit = (int) (*left % base);
+		*left /= base;
+		return digit;
+	}
+	digit = (int) (base == 10000 ? low % 10000 : low % base);
+	*left = base == 10000 ? low / 10000 : low / base;
+	return digit;
+}
+
 HjgDigits
 hjg_vector_numeric_digits(__int128 value, int scale)
 {
@@ -446,9 +464,9 @@ hjg_vector_numeric_digits(__int128 value, int scale)
 	HjgDigits	result = {.negative = value < 0, .weight = -((scale + DIGIT_PLACES - 1) / DIGIT_PLACES) - 1};
 
 	/* last digit first */
-	for (; left != 0; left /= base, base = 10000)
+	for (; left != 0; base = 10000)
 	{
-		const int	digit = (int) (left % base) * (10000 / base);
+		const int	digit = take_digit(&left, base) * (10000 / base);
 
 		if (result.ndigits > 0 || digit != 0)
 			result.digits[result.ndigits++] = digit;
@@ -478,6 +496,20 @@ hjg_vector_numeric_encode(__int128 value, int scale, void *numeric)
 	memcpy((char *) numeric + sizeof(header), &word, sizeof(word));
 	memcpy((char *) numeric + sizeof(header) + sizeof(word), digits.digits, sizeof(word) * digits.ndigits);
 	return (int) nbytes;
+}
+
+void
+hjg_vector_numeric_write(const HjgVector *vector, const uint32_t *rows, int nrows, HjgNumericSpace *space, const void **values, int stride)
+{
+	for (int i = 0; i < nrows; i++)
+	{
+		const int	row = rows != NULL ? (int) rows[i] : i;
+
+		if (hjg_vector_isnull(vector, row))
+			continue;
+		(void) hjg_vector_numeric_encode(vector->numbers[row], vector->scale, &space[i]);
+		values[(size_t) i * stride] = &space[i];
+	}
 }
 
 const void *

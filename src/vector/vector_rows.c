@@ -14,9 +14,16 @@ hjg_vector_select(const HjgVector *vector, const uint32_t *rows, int nrows, HjgV
 {
 	to->has_nulls = vector->has_nulls;
 	to->words = vector->words;
+	to->scale = vector->scale;
 	if (vector->has_nulls)
 		for (int i = 0; i < nrows; i++)
 			to->isnull[i] = vector->isnull[rows[i]];
+	if (vector->numbers != NULL)
+	{
+		for (int i = 0; i < nrows && to->numbers != NULL; i++)
+			to->numbers[i] = vector->numbers[rows[i]];
+		return;
+	}
 	switch (vector->column.attbyval ? vector->column.attlen : (int) sizeof(void *))
 	{
 		case 1:

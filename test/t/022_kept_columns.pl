@@ -243,6 +243,23 @@ is(sql('PREPARE p (int) AS SELECT count(*) FROM q JOIN r USING (k) WHERE id % $1
 sql('UPDATE q SET n = 1 WHERE id % 4000 = 0');
 is_core('SELECT count(*), sum(q.n) FROM q JOIN r USING (k) WHERE is_odd(q.id + 1)', 'blocks that changed, and kept ones');
 
+# --- numerics that go through joins as integers: rows, chains, groups, keys of a join above, batches, files
+sql(q{CREATE TABLE nums AS SELECT g AS id, g % 7 AS k, CASE WHEN g % 11 <> 5 THEN g / 100.0 END AS n, (g % 90)::numeric(8,1) AS p, CASE WHEN g < 9000 THEN (g % 9)::numeric ELSE 'NaN' END AS s
+	FROM generate_series(1, 20000) g}, 'CREATE TABLE dims AS SELECT g AS id, (g % 30)::numeric AS p FROM generate_series(0, 99) g', 'VACUUM ANALYZE nums, dims', q{SELECT hjoin_gpu_keep('nums')});
+for my $way ([ '', '' ], [ ', batches', 'SET hjoin_gpu.in_backend_rows = 0; ' ], [ ', files', q{SET work_mem = '64kB'; SET hash_mem_multiplier = 1; SET hjoin_gpu.in_backend_rows = 0; } ])
+{
+	for ('SELECT nums.* FROM nums JOIN r USING (k) WHERE nums.id % 97 = 0 ORDER BY nums.id', 'SELECT nums.n, nums.s, nums.p, r.k FROM nums LEFT JOIN r ON nums.k = r.k + 2 WHERE nums.id % 89 < 2 ORDER BY nums.id',
+		'SELECT nums.n, r.k FROM nums JOIN r ON nums.k = r.k AND nums.n > r.k * 33.3 WHERE nums.id % 97 = 0 ORDER BY nums.id', 'SELECT nums.id, nums.n, a.k FROM r a LEFT JOIN nums ON nums.k = a.k AND nums.id < 100 ORDER BY nums.id, a.k',
+		'SELECT count(*), sum(nums.n), min(nums.n), max(nums.s), avg(nums.p), sum(nums.n * (1 - nums.p)) FROM nums JOIN r USING (k)', 'SELECT nums.p, count(*), sum(nums.n), count(nums.s) FROM nums JOIN r USING (k) GROUP BY nums.p ORDER BY nums.p',
+		'SELECT nums.k, sum(nums.n), count(DISTINCT nums.p), max(nums.s) FROM nums JOIN r USING (k) JOIN r r2 ON nums.id % 5 = r2.k GROUP BY nums.k ORDER BY nums.k',
+		'SELECT count(*), sum(nums.n), sum(o.id) FROM nums JOIN r USING (k) JOIN dims o ON o.p = nums.p', 'SELECT count(*), sum(a.n), sum(b.n) FROM nums a JOIN r USING (k) JOIN (nums b JOIN r r2 ON b.k = r2.k) ON a.id = b.id + 1',
+		'SELECT sum(n) FROM nums WHERE NOT EXISTS (SELECT FROM r WHERE r.k = nums.k - 1)', 'SELECT nums.k, sum(sqrt(nums.p) + nums.n) FROM nums JOIN r USING (k) GROUP BY nums.k ORDER BY nums.k')
+	{
+		is_core($_, "$_$way->[0]", "$serial$way->[1]");
+		is_core($_, "$_$way->[0], parallel", "$parallel$way->[1]");
+	}
+}
+
 # --- rescans and parallel processes
 sql('CREATE TABLE big AS SELECT g AS id, g % 7 AS k, g % 1000 AS v FROM generate_series(1, 300000) g', 'VACUUM ANALYZE big');
 is_core('SELECT count(*), sum(big.id), sum(v) FROM big JOIN r USING (k)', 'parallel scans that fill', $parallel) for 1 .. 6;
