@@ -207,7 +207,7 @@ is_sequence(const uint32 *rows, int n)
 
 /* Write rows of a vector of integers in core's form, to column `to` of the rows or vectors that are made. */
 static void
-write_numerics(HjgEmit *emit, const HjgVector *vector, const uint32 *rows, int n, int to, Datum *values, int stride)
+write_in_core_form(HjgEmit *emit, const HjgVector *vector, const uint32 *rows, int n, int to, Datum *values, int stride)
 {
 	if (emit->numerics[to] == NULL)
 		emit->numerics[to] = MemoryContextAlloc(emit->execution->work_context, HJG_VECTOR_ROWS * sizeof(HjgNumericSpace));
@@ -225,7 +225,7 @@ gather_vector(HjgEmit *emit, const HjgVector *vector, const uint32 *rows, int n,
 		result->numbers = emit->numbers[to];
 	hjg_vector_select(vector, rows, n, result);
 	if (vector->numbers != NULL && result->numbers == NULL)
-		write_numerics(emit, vector, rows, n, to, result->values, 1);
+		write_in_core_form(emit, vector, rows, n, to, result->values, 1);
 }
 
 /*
@@ -260,7 +260,7 @@ gather_from_vectors(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, con
 		{
 			hjg_vector_gather(vector, rows, n, emit->width, emit->values + to, emit->isnull + to);
 			if (vector->numbers != NULL)
-				write_numerics(emit, vector, rows, n, to, emit->values + to, emit->width);
+				write_in_core_form(emit, vector, rows, n, to, emit->values + to, emit->width);
 		}
 	}
 }

@@ -50,7 +50,7 @@ extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, 
  * scan_filter_kept.c: conditions on kept columns, evaluated on codes and words as far as possible.
  */
 /* all: HJG_FILTER_ALL of the conditions; attnos: the attribute of each column that they read. */
-extern HjgKeptTests *hjg_scan_kept_tests_create(MemoryContext context, const HjgFilter *all, const AttrNumber *attnos);
+extern HjgKeptTests *hjg_scan_kept_tests_create(MemoryContext context, HjgFilter *all, const AttrNumber *attnos);
 /* See hjg_scan_filter_excludes(). */
 extern bool hjg_scan_kept_tests_exclude(HjgKeptTests *tests, const struct HjgKeptView *views, uint64 source);
 /* Clear pass[i] for rows of the page that do not pass; returns the conditions that are left, for the others. */

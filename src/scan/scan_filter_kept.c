@@ -3,7 +3,8 @@
  *	  Conditions on kept columns.
  *
  * A comparison with a constant is one of codes: the constant is coded as the column is. A condition on strings is tested once for each
- * word of a segment. Neither decodes the rows.
+ * word of a segment. Neither decodes the rows. AND and OR of such conditions are evaluated as a whole; where some of their parts cannot be,
+ * these count as true, and the rows that then pass are left to the general code.
  *
  * Conditions cannot fail and have no effect, so their order does not matter, but for their operands: core evaluates one for the first
  * row that comes by. So conditions from the first one on whose operand is not known yet are left to the general code.
@@ -22,26 +23,43 @@ typedef struct WordTest
 	bool		passes[HJG_KEPT_MOST_WORDS];
 } WordTest;
 
+/* A condition, with what is known of its words. */
+typedef struct KeptTest
+{
+	HjgFilter  *filter;
+	WordTest   *words;			/* leaves; NULL: none yet */
+	struct KeptTest *args;		/* by argument */
+} KeptTest;
+
 struct HjgKeptTests
 {
-	const HjgFilter *all;
 	const AttrNumber *attnos;
-	WordTest  **words;			/* by condition; NULL: none yet */
+	KeptTest	all;
 	HjgFilter	left;			/* HJG_FILTER_ALL of those that are left */
 };
 
+static void
+init_test(KeptTest *test, HjgFilter *filter, MemoryContext context)
+{
+	test->filter = filter;
+	test->args = MemoryContextAllocZero(context, Max(filter->nargs, 1) * sizeof(KeptTest));
+	for (int a = 0; a < filter->nargs; a++)
+		init_test(&test->args[a], filter->args[a], context);
+}
+
 HjgKeptTests *
-hjg_scan_kept_tests_create(MemoryContext context, const HjgFilter *all, const AttrNumber *attnos)
+hjg_scan_kept_tests_create(MemoryContext context, HjgFilter *all, const AttrNumber *attnos)
 {
 	HjgKeptTests *tests = MemoryContextAllocZero(context, sizeof(HjgKeptTests));
 
-	tests->all = all;
 	tests->attnos = attnos;
-	tests->words = MemoryContextAllocZero(context, all->nargs * sizeof(WordTest *));
+	init_test(&tests->all, all, context);
 	tests->left.kind = HJG_FILTER_ALL;
 	tests->left.args = MemoryContextAllocZero(context, all->nargs * sizeof(HjgFilter *));
 	return tests;
 }
+
+/* ---------- leaves ---------- */
 
 /* Find the words that pass a leaf BYTES or LIKE. */
 static void
@@ -62,32 +80,28 @@ test_words(const HjgFilter *leaf, const HjgKeptView *view, WordTest *test)
 	}
 }
 
-/* Know the words of the segment that pass condition a. */
+/* Know the words of the segment that pass the leaf. */
 static const WordTest *
-known_words(HjgKeptTests *tests, int a, const HjgKeptView *view, uint64 source)
+known_words(KeptTest *test, const HjgKeptView *view, uint64 source)
 {
-	WordTest   *test = tests->words[a];
-
-	if (test == NULL)
-		test = tests->words[a] = MemoryContextAllocZero(GetMemoryChunkContext(tests), sizeof(WordTest));
-	if (test->source != source)
-		test_words(tests->all->args[a], view, test);
-	test->source = source;
-	return test;
+	if (test->words == NULL)
+		test->words = MemoryContextAllocZero(GetMemoryChunkContext(test->args), sizeof(WordTest));
+	if (test->words->source != source)
+		test_words(test->filter, view, test->words);
+	test->words->source = source;
+	return test->words;
 }
 
 /* Clear pass[i] for rows whose words do not pass. */
 static void
-eval_words(HjgKeptTests *tests, int a, const HjgKeptView *view, const HjgHeapPage *page, bool *pass)
+eval_words(const WordTest *words, const HjgKeptView *view, const HjgHeapPage *page, bool *pass)
 {
-	const WordTest *test = known_words(tests, a, view, page->source);
-
 	if (view->column->width == 1)
 		for (int i = 0; i < page->nrows; i++)
-			pass[i] &= test->passes[((const uint8 *) view->codes.codes)[page->kept_first + i]];
+			pass[i] &= words->passes[((const uint8 *) view->codes.codes)[page->kept_first + i]];
 	else
 		for (int i = 0; i < page->nrows; i++)
-			pass[i] &= test->passes[((const uint16 *) view->codes.codes)[page->kept_first + i]];
+			pass[i] &= words->passes[((const uint16 *) view->codes.codes)[page->kept_first + i]];
 }
 
 static bool
@@ -102,30 +116,24 @@ is_of_one_column(const HjgFilter *leaf)
 	return leaf->kind == HJG_FILTER_RANGE || leaf->kind == HJG_FILTER_NUMERIC || leaf->kind == HJG_FILTER_BYTES || leaf->kind == HJG_FILTER_LIKE;
 }
 
-/* Evaluate a condition on codes or words; false if that is not possible. */
+/* Evaluate a leaf on codes or words; false, without an effect, if that is not possible. */
 static bool
-eval_condition(HjgKeptTests *tests, int a, const HjgHeapPage *page, bool *pass)
+eval_kept_leaf(KeptTest *test, const HjgKeptView *view, const HjgHeapPage *page, bool *pass)
 {
-	const HjgFilter *leaf = tests->all->args[a];
-	const HjgKeptView *view;
-
-	if (!is_of_one_column(leaf))
-		return false;
-	view = &page->kept[tests->attnos[leaf->column]];
 	switch (view->column->code)
 	{
 		case HJG_KEPT_INTEGERS:
-			if (!hjg_vector_filter_eval_codes(leaf, &view->codes, -1, page->kept_first, page->nrows, pass))
+			if (!hjg_vector_filter_eval_codes(test->filter, &view->codes, -1, page->kept_first, page->nrows, pass))
 				return false;
 			break;
 		case HJG_KEPT_NUMBERS:
-			if (!hjg_vector_filter_eval_codes(leaf, &view->codes, view->column->scale, page->kept_first, page->nrows, pass))
+			if (!hjg_vector_filter_eval_codes(test->filter, &view->codes, view->column->scale, page->kept_first, page->nrows, pass))
 				return false;
 			break;
 		case HJG_KEPT_WORDS:
-			if (!is_on_words(leaf))
+			if (!is_on_words(test->filter))
 				return false;
-			eval_words(tests, a, view, page, pass);
+			eval_words(known_words(test, view, page->source), view, page, pass);
 			break;
 		default:
 			return false;
@@ -135,51 +143,108 @@ eval_condition(HjgKeptTests *tests, int a, const HjgHeapPage *page, bool *pass)
 	return true;
 }
 
-/* Is condition a false for all values of the segment? False where that is not known. */
+/* Is a leaf false for all values of the segment? False where that is not known. */
 static bool
-excludes_segment(HjgKeptTests *tests, int a, const HjgKeptView *view, uint64 source)
+leaf_excludes(KeptTest *test, const HjgKeptView *view, uint64 source)
 {
-	const HjgFilter *leaf = tests->all->args[a];
-
 	switch (view->column->code)
 	{
 		case HJG_KEPT_INTEGERS:
-			return hjg_vector_filter_excludes(leaf, -1, view->column->least, view->column->greatest);
+			return hjg_vector_filter_excludes(test->filter, -1, view->column->least, view->column->greatest);
 		case HJG_KEPT_NUMBERS:
-			return hjg_vector_filter_excludes(leaf, view->column->scale, view->column->least, view->column->greatest);
+			return hjg_vector_filter_excludes(test->filter, view->column->scale, view->column->least, view->column->greatest);
 		case HJG_KEPT_WORDS:
-			return source != 0 && is_on_words(leaf) &&
-				memchr(known_words(tests, a, view, source)->passes, 1, view->column->nwords * sizeof(bool)) == NULL;
+			return source != 0 && is_on_words(test->filter) &&
+				memchr(known_words(test, view, source)->passes, 1, view->column->nwords * sizeof(bool)) == NULL;
 		default:
 			return false;
 	}
 }
 
+/* ---------- conditions, all of whose operands are known ---------- */
+
+static bool eval_condition(HjgKeptTests *tests, KeptTest *test, const HjgHeapPage *page, bool *pass);
+
+/* Clear pass[i] for rows that surely pass no argument; is that known of each argument? */
+static bool
+eval_or(HjgKeptTests *tests, KeptTest *test, const HjgHeapPage *page, bool *pass)
+{
+	bool		asked[MaxHeapTuplesPerPage];
+	bool		arg_pass[MaxHeapTuplesPerPage];
+	bool		exact = true;
+
+	memcpy(asked, pass, page->nrows * sizeof(bool));
+	memset(pass, false, page->nrows * sizeof(bool));
+	for (int a = 0; a < test->filter->nargs; a++)
+	{
+		memcpy(arg_pass, asked, page->nrows * sizeof(bool));
+		exact &= eval_condition(tests, &test->args[a], page, arg_pass);
+		for (int i = 0; i < page->nrows; i++)
+			pass[i] |= arg_pass[i];
+	}
+	return exact;
+}
+
+/* Clear pass[i] for rows that surely do not pass; true if the others do. */
+static bool
+eval_condition(HjgKeptTests *tests, KeptTest *test, const HjgHeapPage *page, bool *pass)
+{
+	const HjgFilter *filter = test->filter;
+	bool		exact = true;
+
+	switch (filter->kind)
+	{
+		case HJG_FILTER_OR:
+			return eval_or(tests, test, page, pass);
+		case HJG_FILTER_ALL:
+		case HJG_FILTER_AND:
+			for (int a = 0; a < filter->nargs && memchr(pass, 1, page->nrows * sizeof(bool)) != NULL; a++)
+				exact &= eval_condition(tests, &test->args[a], page, pass);
+			return exact;
+		default:
+			return is_of_one_column(filter) && eval_kept_leaf(test, &page->kept[tests->attnos[filter->column]], page, pass);
+	}
+}
+
+/* Is a condition false for all rows of the segment? False where that is not known. */
+static bool
+excludes_segment(HjgKeptTests *tests, KeptTest *test, const HjgKeptView *views, uint64 source)
+{
+	const HjgFilter *filter = test->filter;
+	const bool	any = filter->kind == HJG_FILTER_ALL || filter->kind == HJG_FILTER_AND;
+
+	if (filter->nargs == 0)
+		return is_of_one_column(filter) && leaf_excludes(test, &views[tests->attnos[filter->column]], source);
+	for (int a = 0; a < filter->nargs; a++)
+		if (excludes_segment(tests, &test->args[a], views, source) == any)
+			return any;
+	return !any;
+}
+
 bool
 hjg_scan_kept_tests_exclude(HjgKeptTests *tests, const HjgKeptView *views, uint64 source)
 {
-	/* a condition whose operand is not known yet must see a row that those before it pass */
-	for (int a = 0; a < tests->all->nargs && tests->all->args[a]->bind == NULL; a++)
-	{
-		const HjgFilter *leaf = tests->all->args[a];
+	const HjgFilter *all = tests->all.filter;
 
-		if (is_of_one_column(leaf) && excludes_segment(tests, a, &views[tests->attnos[leaf->column]], source))
+	/* a condition whose operand is not known yet must see a row that those before it pass */
+	for (int a = 0; a < all->nargs && !hjg_vector_filter_is_open(all->args[a]); a++)
+		if (excludes_segment(tests, &tests->all.args[a], views, source))
 			return true;
-	}
 	return false;
 }
 
 HjgFilter *
 hjg_scan_kept_tests_eval(HjgKeptTests *tests, const HjgHeapPage *page, bool *pass)
 {
+	const HjgFilter *all = tests->all.filter;
 	bool		known = page->rows[page->nrows - 1] == page->nrows - 1;	/* all rows, in order */
 
 	tests->left.nargs = 0;
-	for (int a = 0; a < tests->all->nargs; a++)
+	for (int a = 0; a < all->nargs; a++)
 	{
-		known &= tests->all->args[a]->bind == NULL;
-		if (!known || !eval_condition(tests, a, page, pass))
-			tests->left.args[tests->left.nargs++] = tests->all->args[a];
+		known = known && !hjg_vector_filter_is_open(all->args[a]);
+		if (!known || !eval_condition(tests, &tests->all.args[a], page, pass))
+			tests->left.args[tests->left.nargs++] = all->args[a];
 	}
 	return &tests->left;
 }

@@ -13,6 +13,9 @@
 static HjgKeptTests *
 need_kept_tests(HjgScanFilter *scan)
 {
+	/* operands that cannot fail need not wait for a row */
+	if (scan->conditions.nfallible == 0)
+		hjg_scan_conditions_bind(&scan->conditions);
 	if (scan->kept_tests == NULL)
 		scan->kept_tests = hjg_scan_kept_tests_create(GetMemoryChunkContext(scan), scan->filter, scan->columns.attnos);
 	return scan->kept_tests;

@@ -365,6 +365,9 @@ extern void hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *
  */
 extern void hjg_vector_filter_eval(HjgFilter *filter, const HjgVector *vectors, int nrows, bool *pass);
 
+/* Has the condition, or a leaf below it, an operand that is not known yet? */
+extern bool hjg_vector_filter_is_open(const HjgFilter *filter);
+
 /*
  * Evaluate a bound leaf on the rows from `first` on, none of which is NULL, without decoding them. scale: of numerics; -1: the codes
  * are of signed integers. Returns false, without an effect, if the leaf cannot be evaluated so.

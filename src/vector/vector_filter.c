@@ -240,14 +240,13 @@ eval_false(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
 	}
 }
 
-/* Has a leaf below the node an unknown operand? */
-static bool
-is_open(const HjgFilter *node)
+bool
+hjg_vector_filter_is_open(const HjgFilter *node)
 {
 	if (node->bind != NULL)
 		return true;
 	for (int a = 0; a < node->nargs; a++)
-		if (is_open(node->args[a]))
+		if (hjg_vector_filter_is_open(node->args[a]))
 			return true;
 	return false;
 }
@@ -262,7 +261,7 @@ eval_and(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
 	int			last_open = 0;
 
 	for (int a = 1; a < node->nargs; a++)
-		if (is_open(node->args[a]))
+		if (hjg_vector_filter_is_open(node->args[a]))
 			last_open = a;
 	memcpy(asking, pass, nrows * sizeof(bool));
 	for (int a = 0; a < node->nargs; a++)

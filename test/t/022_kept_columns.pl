@@ -15,13 +15,13 @@ my $parallel = 'SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather = 
 
 sub sql { return $node->safe_psql('postgres', join '; ', @_) }
 
-# Count the blocks that plans take from kept columns, and those that scans by segments read.
+# Count the blocks that plans take from kept columns, or need not look at because of these, and those that scans by segments read.
 sub count_blocks
 {
 	my ($plans) = @_;
 	my ($kept, $read) = (0, 0);
 
-	$kept += $_ for $plans =~ /Kept Blocks: (\d+)/g;
+	$kept += $_ for $plans =~ /(?:Kept Blocks|Blocks Skipped): (\d+)/g;
 	$read += $_ for $plans =~ /Blocks Read: (\d+)/g;
 	return ($kept, $read);
 }
@@ -222,7 +222,10 @@ sql(q{CREATE FUNCTION is_odd(n int) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARA
 		date '2000-01-01' + g % 3000 AS d, CASE WHEN g % 3 = 0 THEN g END AS c FROM generate_series(1, 20000) g}, 'VACUUM ANALYZE q', q{SELECT hjoin_gpu_keep('q')});
 for my $condition ('id % 7 = 3', 'is_odd(id)', q{v ~ '9$' OR w ~ '^word 1'}, q{substring(w FROM 6 FOR 1) IN ('1', '2') AND id > 500}, q{extract(year FROM d) = 2003 AND n > 20},
 	q{n * 2 > id % 90 AND n <> 7}, q{k NOT IN (SELECT k FROM r WHERE k % 2 = 0)}, q{n > (SELECT avg(n) FROM q) AND id % 2 = 0}, 'id = ANY (ARRAY[k, id]) AND c IS NOT NULL',
-	q{EXISTS (SELECT FROM r WHERE r.k = q.id % 50) OR id < 20}, q{coalesce(v, w) < 'name 3'}, q{CASE WHEN k > 3 THEN 100 / (k - 3) ELSE 0 END > 30})
+	q{EXISTS (SELECT FROM r WHERE r.k = q.id % 50) OR id < 20}, q{coalesce(v, w) < 'name 3'}, q{CASE WHEN k > 3 THEN 100 / (k - 3) ELSE 0 END > 30},
+	q{(w = 'word 3' AND id < 9000) OR (w LIKE 'word 1%' AND n > 50) OR k = 6}, q{(v IS NULL AND k = 1) OR w IN ('word 5', 'word 6')}, q{NOT (w = 'word 3' OR n < 100)},
+	q{(c > 500 AND w <> 'word 7') OR (c IS NOT NULL AND n NOT IN (5, 7.5))}, q{(k = 2 OR (n > 20 AND (c < 700 OR w NOT LIKE '%1'))) AND (id IN (3, 900, 12000) OR d > '2001-01-01')},
+	q{(c < 50 AND k = 3) OR v LIKE 'name 77%' OR (id > 19990 AND w = ANY (ARRAY['word 2', NULL]))})
 {
 	for (['a join', 'SELECT count(*), sum(hashtextextended(x::text, 0)) FROM (SELECT q.* FROM q JOIN r USING (k) WHERE %s) x'],
 		['grouped', 'SELECT k, count(*), sum(id), sum(n) FROM q WHERE %s GROUP BY k ORDER BY k'])
@@ -240,6 +243,13 @@ is_core('SELECT g, s.n FROM generate_series(1, 4) g, LATERAL (SELECT count(*) + 
   for [ serial => $serial ], [ parallel => $parallel ];
 is(sql('PREPARE p (int) AS SELECT count(*) FROM q JOIN r USING (k) WHERE id % $1 = 0', "$serial SET plan_cache_mode = force_generic_plan", 'EXECUTE p (3)', 'EXECUTE p (7)'), "6666\n2857",
 	'parameters of such conditions');
+my $in_or = "$serial SET plan_cache_mode = force_generic_plan; PREPARE p (int) AS SELECT count(*), sum(id) FROM q WHERE (k %s AND id >= 10 / \$1) OR w = 'word 2'; EXECUTE p (0)";
+is(sql(sprintf $in_or, '> 100'), sql(q{SELECT count(*), sum(id) FROM q WHERE w = 'word 2'}), 'a parameter in OR that no row needs');
+like(($node->psql('postgres', sprintf $in_or, '= 3'))[2], qr/ERROR:  division by zero/, 'and one that some rows need');
+is(sql(($in_or =~ s/\(0\)$/(1)/r) =~ s/%s/= 3/r), sql(q{SELECT count(*), sum(id) FROM q WHERE (k = 3 AND id >= 10) OR w = 'word 2'}), 'a parameter in OR');
+my $excluded = q{SELECT count(*) FROM q WHERE id > 30000 OR (c > 30000 AND k = 1) OR d > '2050-01-01'};
+is_core($excluded, 'OR that no row passes');
+like(sql("$serial $explain $excluded"), qr/Blocks Skipped: [1-9]\d/, 'segments that no part of OR can pass are skipped');
 sql('UPDATE q SET n = 1 WHERE id % 4000 = 0');
 is_core('SELECT count(*), sum(q.n) FROM q JOIN r USING (k) WHERE is_odd(q.id + 1)', 'blocks that changed, and kept ones');
 
