@@ -20,6 +20,10 @@ typedef struct HjgGroupReport
 	uint64		npartitions;	/* partitions that were read back */
 	uint64		spilled_bytes;	/* bytes written to files */
 	size_t		peak_bytes;
+	uint64		read_ns;		/* reading the child and grouping its rows, */
+	uint64		write_ns;		/* writing groups to files, */
+	uint64		wait_ns;		/* waiting until all participants have read, */
+	uint64		merge_ns;		/* and grouping what is read back */
 	HjgKeptCounts kept_blocks;
 } HjgGroupReport;
 

@@ -440,6 +440,30 @@ show_program(const HjgAggregateState *state, ExplainState *es)
 	show_time("Probe Time", figures->stats.probe_ns, es);
 }
 
+/* Show the phases of all processes together. */
+static void
+show_grouping_times(const HjgGroupReport *report, ExplainState *es)
+{
+	ExplainOpenGroup("Phases", "Phases", true, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "Phases: Scan+Group=%.3f ms", report->read_ns / HJG_NS_PER_MS);
+		if (report->write_ns + report->wait_ns + report->merge_ns > 0)
+			appendStringInfo(es->str, " Write=%.3f ms Wait=%.3f ms Merge=%.3f ms", report->write_ns / HJG_NS_PER_MS,
+							 report->wait_ns / HJG_NS_PER_MS, report->merge_ns / HJG_NS_PER_MS);
+		appendStringInfoChar(es->str, '\n');
+	}
+	else
+	{
+		show_time("Scan and Group Time", report->read_ns, es);
+		show_time("Write Time", report->write_ns, es);
+		show_time("Wait Time", report->wait_ns, es);
+		show_time("Merge Time", report->merge_ns, es);
+	}
+	ExplainCloseGroup("Phases", "Phases", true, es);
+}
+
 void
 hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es)
 {
@@ -480,6 +504,8 @@ hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es
 		show_count("Temporary File Size", "kB", (report.spilled_bytes + 1023) / 1024, es);
 		ExplainPropertyUInteger("Peak Memory Usage", "kB", (report.peak_bytes + 1023) / 1024, es);
 	}
+	if (es->timing)
+		show_grouping_times(&report, es);
 	if (state->css.ss.ps.state->es_instrument & INSTRUMENT_TIMER && es->timing)
 		show_time("Predicted Time", list_nth_int(list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS), HJG_AGGREGATE_SCALAR_PREDICTION) * 1000.0, es);
 }

@@ -11,6 +11,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "base/hjg_base.h"
 #include "node/hjg_aggregate.h"
 
 /* Least table that is written: an empty one takes a large part of this. */
@@ -94,9 +95,12 @@ hjg_grouping_free_spill(HjgAggregateState *state)
 static void
 spill_groups(HjgAggregateState *state)
 {
+	const uint64 start_ns = hjg_now_ns();
+
 	make_spill(state);
 	hjg_group_spill_write(state->spill, state->groups);
 	hjg_grouping_forget(state);
+	state->report.write_ns += hjg_now_ns() - start_ns;
 }
 
 /* Add the next groups of the current partition; false at its end. */
@@ -162,6 +166,8 @@ is_full(HjgAggregateState *state, size_t bytes)
 static bool
 read_to_end(HjgAggregateState *state)
 {
+	const uint64 start_ns = hjg_now_ns();
+	const uint64 written_ns = state->report.write_ns;
 	bool		more = true;
 
 	while (more)
@@ -180,21 +186,26 @@ read_to_end(HjgAggregateState *state)
 		if (state->partial)
 		{
 			state->report.nfull++;
-			return false;
+			break;
 		}
 		if (state->child_done && !hjg_group_spill_divisible(state->spill))
 			continue;
 		state->report.nfull++;
 		spill_groups(state);
 	}
-	return true;
+	*(state->child_done ? &state->report.merge_ns : &state->report.read_ns) += hjg_now_ns() - start_ns - (state->report.write_ns - written_ns);
+	return !more;
 }
 
 /* Exchange the groups with the other participants after all have read their rows. */
 static void
 exchange_groups(HjgAggregateState *state)
 {
-	if (hjg_group_share_all_read(state->share, hjg_groups_count(state->groups) > 0, state->spill != NULL))
+	const uint64 start_ns = hjg_now_ns();
+	const bool	exchanges = hjg_group_share_all_read(state->share, hjg_groups_count(state->groups) > 0, state->spill != NULL);
+
+	state->report.wait_ns += hjg_now_ns() - start_ns;
+	if (exchanges)
 	{
 		spill_groups(state);
 		hjg_group_spill_end_dealing(state->spill);

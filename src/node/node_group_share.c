@@ -310,6 +310,10 @@ hjg_group_report_add(HjgGroupReport *to, const HjgGroupReport *from)
 	to->npartitions += from->npartitions;
 	to->spilled_bytes += from->spilled_bytes;
 	to->peak_bytes += from->peak_bytes;
+	to->read_ns += from->read_ns;
+	to->write_ns += from->write_ns;
+	to->wait_ns += from->wait_ns;
+	to->merge_ns += from->merge_ns;
 	to->kept_blocks.served += from->kept_blocks.served;
 	to->kept_blocks.skipped += from->kept_blocks.skipped;
 	to->kept_blocks.live += from->kept_blocks.live;

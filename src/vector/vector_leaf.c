@@ -125,6 +125,44 @@ is_in_list(const HjgFilter *leaf, HjgBytes value)
 	return bsearch(&value, leaf->bytes, leaf->nset, sizeof(HjgBytes), compare_bytes) != NULL;
 }
 
+/* As many bytes are compared at a time. */
+typedef uint8_t Block __attribute__((vector_size(16)));
+
+/*
+ * Find bytes as memmem() does, which takes two to four times as long for strings of some dozen bytes: it prepares tables for each of them.
+ * Here whole blocks of places are compared with the first and the last byte.
+ */
+static const char *
+find_bytes(const char *at, const char *end, HjgBytes bytes)
+{
+	const char *last_block = end - bytes.nbytes - (sizeof(Block) - 1);
+
+	if (bytes.nbytes == 0 || last_block < at)
+		return memmem(at, end - at, bytes.data, bytes.nbytes);
+	for (;; at = at + sizeof(Block) < last_block ? at + sizeof(Block) : last_block)
+	{
+		Block		firsts;
+		Block		lasts;
+		uint64_t	some[2];
+
+		memcpy(&firsts, at, sizeof(Block));
+		memcpy(&lasts, at + bytes.nbytes - 1, sizeof(Block));
+		firsts = (Block) ((firsts == (uint8_t) bytes.data[0]) & (lasts == (uint8_t) bytes.data[bytes.nbytes - 1]));
+		memcpy(some, &firsts, sizeof(some));
+		for (size_t p = 0; (some[0] | some[1]) != 0 && p < sizeof(Block); p++)
+			if (firsts[p] != 0 && memcmp(at + p, bytes.data, bytes.nbytes) == 0)
+				return at + p;
+		if (at == last_block)
+			return NULL;
+	}
+}
+
+static inline bool
+is_at(const char *at, const HjgBytes *bytes)
+{
+	return bytes->nbytes == 0 || memcmp(at, bytes->data, bytes->nbytes) == 0;
+}
+
 static inline bool
 matches_like(const HjgFilter *leaf, HjgBytes value)
 {
@@ -133,14 +171,13 @@ matches_like(const HjgFilter *leaf, HjgBytes value)
 	const char *at = value.data;
 	const char *end = at + value.nbytes;
 
-	if (end - at < first->nbytes + last->nbytes || memcmp(at, first->data, first->nbytes) != 0 ||
-		memcmp(end - last->nbytes, last->data, last->nbytes) != 0)
+	if (end - at < first->nbytes + last->nbytes || !is_at(at, first) || !is_at(end - last->nbytes, last))
 		return false;
 	at += first->nbytes;
 	end -= last->nbytes;
 	for (const HjgBytes *bytes = first + 1; bytes < last; bytes++)
 	{
-		at = memmem(at, end - at, bytes->data, bytes->nbytes);
+		at = find_bytes(at, end, *bytes);
 		if (at == NULL)
 			return false;
 		at += bytes->nbytes;

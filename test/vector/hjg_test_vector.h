@@ -31,7 +31,7 @@ below(int n)
 	return (int) (next_random() % (unsigned) n);
 }
 
-static __int128
+static inline __int128
 power(int places)
 {
 	__int128	result = 1;
