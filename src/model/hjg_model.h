@@ -130,6 +130,7 @@ typedef struct HjgTableScan
 	HjgColumnsRead tested;		/* of each row, for conditions in vectors */
 	HjgColumnsRead wanted;		/* of the rows that pass */
 	double		tests[HJG_NTESTS];	/* conditions in vectors evaluated for a row, on average */
+	double		kept_tests;		/* those on codes of kept columns, relative to one on values of fixed width */
 	double		core_share;		/* fraction of the rows that core's expression code sees; 0: it has no
 								 * conditions */
 	double		core_operators; /* operators that it evaluates for such a row */
@@ -297,10 +298,21 @@ extern bool hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *
  * columns gathered from both sides and nsteps operations on the values of a row.
  */
 extern double hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int ncolumns, int nsteps);
-/* Predict the time added by grouping them by nkeys keys, in a table of ngroups groups of ncolumns columns, */
-extern double hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, int nkeys, int ncolumns);
+/* Rows of a process that are grouped. */
+typedef struct HjgGroupedRows
+{
+	double		rows;
+	double		ngroups;		/* that are made of them */
+	int			nkeys;
+	int			ncolumns;		/* that are read; */
+	int			nvarlenas;		/* strings among them */
+	double		scattered;		/* from 0, if the rows of a group follow each other, to 1, at random */
+} HjgGroupedRows;
+
+/* Predict the time added by grouping them, */
+extern double hjg_model_group_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped);
 /* by merging groups with those of other processes, through files, */
-extern double hjg_model_exchange_ns(double ngroups);
+extern double hjg_model_exchange_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped);
 /*
  * by writing groups to files and reading them, until those of a partition fit into memory: by as many partitions at a time, a
  * power of two, as have this much of the memory each,
@@ -308,7 +320,7 @@ extern double hjg_model_exchange_ns(double ngroups);
 #define HJG_MODEL_GROUP_PARTITION_BYTES (64 * 1024)
 #define HJG_MODEL_GROUP_LEAST_BITS 2
 #define HJG_MODEL_GROUP_MOST_BITS 5
-extern double hjg_model_group_spill_ns(double ngroups, int ncolumns, double memory_bytes);
+extern double hjg_model_group_spill_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped, double memory_bytes);
 /* and by emitting the groups, finished or in partial form. */
 extern double hjg_model_finish_ns(double ngroups, bool partial);
 /* Predict the time of core's sort of values, nvalues of which differ; byval: they are not of variable length. */

@@ -25,15 +25,18 @@
 #define GROUP_NS 100
 #define PARTIAL_GROUP_NS 300
 
-/* Creating a file, opening those of others and waiting for them; writing, reading and merging a group. */
+/* Creating a file, opening those of others and waiting for them; writing, reading and merging a group, and each of its columns. */
 #define EXCHANGE_START_NS 300000
 #define EXCHANGE_NS 60
+#define EXCHANGE_COLUMN_NS 20
 
 /* Bytes of a group, besides its columns. */
 #define GROUP_BYTES 64
 
-/* Size up to which a table stays in a cache. */
+/* Size up to which a table stays in a core's cache; size of which a cache of many cores holds little, and what a miss there takes of one of memory. */
 #define CACHED_BYTES (1024 * 1024.0)
+#define SHARED_CACHE_BYTES (32 * CACHED_BYTES)
+#define SHARED_CACHE_MISS 0.25
 
 /* Passing a value to core's sort; comparing two values, of fixed and of variable length. */
 #define SORT_VALUE_NS 25
@@ -53,31 +56,42 @@ hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int ncolumns, int
 }
 
 double
-hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, int nkeys, int ncolumns)
+hjg_model_group_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped)
 {
-	const double bytes = groups_bytes(ngroups, ncolumns);
-	/* a row of a larger table misses bucket, keys and totals, which are fetched ahead */
-	const double misses = bytes > CACHED_BYTES ? FETCHED_MISSES * costs->miss_ns * (1 - CACHED_BYTES / bytes) : 0;
+	const double bytes = groups_bytes(grouped->ngroups, grouped->ncolumns);
+	/* a row of a larger table misses bucket, keys and totals, which are fetched ahead, unless they are those of the row before */
+	const double depth = fmin(SHARED_CACHE_MISS + (1 - SHARED_CACHE_MISS) * bytes / SHARED_CACHE_BYTES, 1);
+	const double misses = bytes > CACHED_BYTES ? FETCHED_MISSES * depth * costs->miss_ns * (1 - CACHED_BYTES / bytes) : 0;
+	const double missing = grouped->ngroups + (grouped->rows - fmin(grouped->ngroups, grouped->rows)) * grouped->scattered;
+	const int	nstrings = grouped->nvarlenas < grouped->nkeys ? grouped->nvarlenas : grouped->nkeys;
 
-	if (nkeys == 0)
+	if (grouped->nkeys == 0)
 		return START_NS;
-	return START_NS + rows * (KEY_NS * nkeys + misses);
+	return START_NS + grouped->rows * (KEY_NS * grouped->nkeys + nstrings * costs->test_ns[HJG_TEST_BYTES]) + missing * misses +
+		grouped->ngroups * grouped->nvarlenas * costs->varlena_ns;
+}
+
+/* Predict the time of writing the groups to files, reading and merging them. */
+static double
+file_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped)
+{
+	return grouped->ngroups * (EXCHANGE_NS + EXCHANGE_COLUMN_NS * grouped->ncolumns + 2 * costs->varlena_ns * grouped->nvarlenas);
 }
 
 double
-hjg_model_exchange_ns(double ngroups)
+hjg_model_exchange_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped)
 {
-	return EXCHANGE_START_NS + ngroups * EXCHANGE_NS;
+	return EXCHANGE_START_NS + file_ns(costs, grouped);
 }
 
 double
-hjg_model_group_spill_ns(double ngroups, int ncolumns, double memory_bytes)
+hjg_model_group_spill_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped, double memory_bytes)
 {
-	const double bytes = groups_bytes(ngroups, ncolumns);
+	const double bytes = groups_bytes(grouped->ngroups, grouped->ncolumns);
 	const double partitions = fmin(fmax(memory_bytes / HJG_MODEL_GROUP_PARTITION_BYTES, 1 << HJG_MODEL_GROUP_LEAST_BITS),
 								   1 << HJG_MODEL_GROUP_MOST_BITS);
 
-	return bytes <= memory_bytes ? 0 : ngroups * EXCHANGE_NS * ceil(log(bytes / memory_bytes) / log(partitions));
+	return bytes <= memory_bytes ? 0 : file_ns(costs, grouped) * ceil(log(bytes / memory_bytes) / log(partitions));
 }
 
 double

@@ -38,9 +38,6 @@
  */
 #define FIXED_OPERATOR 0.3
 
-/* A condition on codes of kept columns, relative to one on values of fixed width. */
-#define KEPT_TEST 0.5
-
 static double
 columns_ns(const HjgUnitCosts *costs, const HjgColumnsRead *columns)
 {
@@ -62,7 +59,7 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 	const double live = 1 - scan->kept_share;
 	const double coded = scan->kept_share > 0 ? scan->coded_share / scan->kept_share : 1;
 	const double core_tested_ns = scan->core_share * (costs->core_row_ns + scan->core_operators * costs->core_operator_ns);
-	double		kept_tested_ns = core_tested_ns;
+	double		kept_tested_ns = core_tested_ns + scan->kept_tests * costs->test_ns[HJG_TEST_FIXED];
 	double		kept_wanted_ns;
 	double		wanted_ns = scan->passing * (costs->direct_tuple_ns + columns_ns(costs, &scan->wanted));
 	double		tested_ns = is_any(&scan->tested) ? costs->direct_tuple_ns + columns_ns(costs, &scan->tested) : 0;
@@ -74,7 +71,7 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 		const double uncoded = i == HJG_TEST_BYTES || i == HJG_TEST_LIKE ? 1 - coded : 0;
 
 		tested_ns += scan->tests[i] * costs->test_ns[i];
-		kept_tested_ns += scan->tests[i] * ((1 - uncoded) * KEPT_TEST * costs->test_ns[HJG_TEST_FIXED] + uncoded * costs->test_ns[i]);
+		kept_tested_ns += scan->tests[i] * uncoded * costs->test_ns[i];
 	}
 	tested_ns += core_tested_ns + scan->core_share * CORE_STEP * columns_ns(costs, &scan->core_columns);
 	kept_wanted_ns = scan->passing * scan->nwanted * costs->fixed_column_ns;

@@ -164,7 +164,8 @@ extern const HjgOperatorFacts *hjg_planner_operator(HjgQueryFacts *facts, Oid op
 extern HjgSideFacts *hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room);
 /* Count the values that an integer column of a table may have, if each occurs once; 0: unknown. */
 extern double hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno);
-/* Measure how scattered the rows of neighbouring index keys are: from 0, in sequence, to 1, at random. */
+/* Measure how scattered the rows of neighbouring values of a column are: from 0, in sequence, to 1, at random; the same for index keys. */
+extern double hjg_planner_column_scattering(const PlannerInfo *root, const RelOptInfo *rel, AttrNumber attno);
 extern double hjg_planner_scattering(HjgQueryFacts *facts, const IndexOptInfo *index);
 
 /*
@@ -279,7 +280,10 @@ extern void hjg_planner_begin_pricing(HjgQueryFacts *facts);
 extern void hjg_planner_set_units(PlannerInfo *root, HjgCandidate *candidate);
 /* Compute the number of processes that core expects to share the work of a partial path; the leader counts less than a worker. */
 extern double hjg_planner_participants(const Path *path);
-/* Compute how much longer these processes take, because there are fewer processors; no price includes it. */
+/*
+ * Compute how much longer these processes take than core's expectation of equal shares, because there are fewer processors, or shorter,
+ * because the leader takes a whole share; no price includes it.
+ */
 extern double hjg_planner_crowding(const Path *path);
 /* Does the path run in new processes, which map the pages of tables as they read them? */
 extern bool hjg_planner_maps_memory(const Path *path);

@@ -65,16 +65,66 @@ count_groups(PlannerInfo *root, double all_rows, const HjgGrouping *grouping, Hj
 	return groups;
 }
 
-/* Count the columns that are read as integers with a scale. */
+/* Rows that are grouped. */
+typedef struct InputRows
+{
+	double		rows;
+	int			ncopied;		/* columns that are copied into vectors for the node */
+	Relids		in_order;		/* tables whose columns come as they were read, in the table's order */
+} InputRows;
+
+/* Find the table of a column that comes in its order, or NULL. */
+static RelOptInfo *
+find_table(const HjgQueryFacts *facts, const Var *var, const InputRows *input)
+{
+	RelOptInfo *rel = IsA(var, Var) && bms_is_member(var->varno, input->in_order) ? facts->root->simple_rel_array[var->varno] : NULL;
+
+	return rel != NULL && rel->rtekind == RTE_RELATION ? rel : NULL;
+}
+
+/* Count the numerics of a row that are read in core's form, not as integers, which kept columns are. */
+static double
+count_numerics(HjgQueryFacts *facts, const List *columns, const InputRows *input)
+{
+	ListCell   *lc;
+	double		n = 0;
+
+	foreach(lc, columns)
+	{
+		RelOptInfo *table = find_table(facts, lfirst(lc), input);
+
+		if (exprType(lfirst(lc)) == NUMERICOID)
+			n += table != NULL ? 1 - hjg_planner_side(facts, table, NULL)->scan.kept_share : 1;
+	}
+	return n;
+}
+
 static int
-count_numerics(const List *columns)
+count_strings(const List *columns)
 {
 	ListCell   *lc;
 	int			n = 0;
 
 	foreach(lc, columns)
-		n += exprType(lfirst(lc)) == NUMERICOID ? 1 : 0;
+		n += exprType(lfirst(lc)) != NUMERICOID && get_typlen(exprType(lfirst(lc))) == -1 ? 1 : 0;
 	return n;
+}
+
+/* Measure how scattered the rows of a group are, by the key that is least so. */
+static double
+find_scattered(const HjgQueryFacts *facts, const List *keys, const InputRows *input)
+{
+	double		scattered = 1;
+	ListCell   *lc;
+
+	foreach(lc, keys)
+	{
+		const RelOptInfo *table = find_table(facts, lfirst(lc), input);
+
+		if (table != NULL)
+			scattered = Min(scattered, hjg_planner_column_scattering(facts->root, table, ((Var *) lfirst(lc))->varattno));
+	}
+	return scattered;
 }
 
 /* Predict the time of core's expressions for these rows, which are priced as core prices them. */
@@ -96,17 +146,23 @@ tests_ns(const HjgUnitCosts *costs, double rows, const HjgAggregateWork *work)
 	return rows * ns;
 }
 
-/* Predict the node's time for these rows, without that of core's expressions. Reading a numeric takes as long as testing it. */
-static double
-grouping_ns(const HjgUnitCosts *costs, double rows, GroupCounts groups, const HjgAggregateWork *work)
-{
-	const int	ncolumns = list_length(work->columns);
+/* Reading a numeric in core's form, and multiplying it or adding it up, relative to testing it. */
+#define NUMERIC_TESTS 2
 
-	return hjg_model_aggregate_ns(costs, rows, ncolumns, work->nsteps) + tests_ns(costs, rows, work) +
-		rows * count_numerics(work->columns) * costs->test_ns[HJG_TEST_NUMERIC] +
-		hjg_model_group_ns(costs, rows, groups.made, work->nkeys, ncolumns) +
-		(groups.form == HJG_AGGREGATE_SHARED ? hjg_model_exchange_ns(groups.made) : 0) +
-		(groups.form == HJG_AGGREGATE_COMPLETE ? hjg_model_group_spill_ns(groups.made, ncolumns, get_hash_memory_limit()) : 0) +
+/* Predict the node's time for these rows, without that of core's expressions. */
+static double
+grouping_ns(HjgQueryFacts *facts, const HjgUnitCosts *costs, const InputRows *input, GroupCounts groups, const List *keys, const HjgAggregateWork *work)
+{
+	const HjgGroupedRows grouped = {
+		.rows = input->rows, .ngroups = groups.made, .nkeys = work->nkeys, .ncolumns = list_length(work->columns),
+		.nvarlenas = count_strings(work->columns), .scattered = find_scattered(facts, keys, input)
+	};
+
+	return hjg_model_aggregate_ns(costs, input->rows, input->ncopied, work->nsteps) + tests_ns(costs, input->rows, work) +
+		input->rows * count_numerics(facts, work->columns, input) * NUMERIC_TESTS * costs->test_ns[HJG_TEST_NUMERIC] +
+		hjg_model_group_ns(costs, &grouped) +
+		(groups.form == HJG_AGGREGATE_SHARED ? hjg_model_exchange_ns(costs, &grouped) : 0) +
+		(groups.form == HJG_AGGREGATE_COMPLETE ? hjg_model_group_spill_ns(costs, &grouped, get_hash_memory_limit()) : 0) +
 		hjg_model_finish_ns(groups.returned, groups.form == HJG_AGGREGATE_PARTIAL);
 }
 
@@ -136,9 +192,11 @@ find_units(const HjgGrouping *grouping, GroupCounts groups, HjgUnitCosts *costs)
 
 /* Predict the node's additional time above a join, instead of emit_ns for returning its rows. */
 static double
-aggregation_ns(const HjgUnitCosts *costs, const HjgPath *join, double emit_ns, GroupCounts groups, const HjgAggregateWork *work)
+aggregation_ns(HjgQueryFacts *facts, const HjgUnitCosts *costs, const HjgPath *join, Relids probed, double emit_ns, GroupCounts groups,
+			   const List *keys, const HjgAggregateWork *work)
 {
-	const double ns = grouping_ns(costs, join->custom.path.rows, groups, work);
+	const InputRows input = {.rows = join->custom.path.rows, .ncopied = list_length(work->columns), .in_order = probed};
+	const double ns = grouping_ns(facts, costs, &input, groups, keys, work);
 
 	/* without keys it is never dearer than returning rows, which core's Agg needs */
 	if (join->columnar)
@@ -152,7 +210,7 @@ hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *p
 	/* a large table of groups costs core more, too */
 	const GroupCounts one = {.form = HJG_AGGREGATE_COMPLETE,.made = 1,.returned = 1};
 
-	return emit_ns - aggregation_ns(candidate->costs, path, emit_ns, one, &candidate->aggregates->work);
+	return emit_ns - aggregation_ns(candidate->facts, candidate->costs, path, candidate->outerrel->relids, emit_ns, one, NIL, &candidate->aggregates->work);
 }
 
 /* ---------- plans ---------- */
@@ -325,7 +383,9 @@ aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 	path->startup_cost = Min(path->startup_cost, path->total_cost);
 	copy->prediction_us[HJG_PREDICTION_EMIT] = 0;
 	hjg_planner_unit_costs(&costs, path->rows);
-	return make_path(root, grouped_rel, grouping, groups, path, aggregation_ns(&costs, join, emit_ns, groups, &grouping->work), join->unit_ns);
+	return make_path(root, grouped_rel, grouping, groups, path,
+					 aggregation_ns(hjg_planner_facts(root), &costs, join, ((Path *) linitial(join->custom.custom_paths))->parent->relids, emit_ns,
+									groups, grouping->keys, &grouping->work), join->unit_ns);
 }
 
 /*
@@ -349,12 +409,14 @@ aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 	const GroupCounts groups = count_groups(root, scan->parent->rows, grouping, form, scan->rows);
 	HjgUnitCosts costs;
 	const double unit_ns = find_units(grouping, groups, &costs);
+	const InputRows input = {.rows = scan->rows, .in_order = scan->parent->relids};
 	const HjgScanTimes times = hjg_planner_scan_times(&costs, hjg_planner_side(hjg_planner_facts(root), scan->parent, NULL), scan, scan->rows, false);
 
 	*copy = *scan;
 	copy->pathtarget = grouping->input;
 	copy->total_cost = Max(copy->total_cost - scan_credit(grouping, scan, &times, &costs, unit_ns), copy->startup_cost);
-	own = (AggregatePath *) make_path(root, grouped_rel, grouping, groups, copy, grouping_ns(&costs, copy->rows, groups, &grouping->work), unit_ns);
+	own = (AggregatePath *) make_path(root, grouped_rel, grouping, groups, copy,
+									  grouping_ns(hjg_planner_facts(root), &costs, &input, groups, grouping->keys, &grouping->work), unit_ns);
 	if (own->device.kind == HJG_KIND_ANY)
 		own->prediction_us += (times.own_ns + hjg_model_wait_ns(&times, 0) + times.map_ns) / 1000.0;
 	return &own->custom.path;
@@ -366,6 +428,7 @@ hjg_planner_aggregate_rows(PlannerInfo *root, RelOptInfo *grouped_rel, const Hjg
 	const GroupCounts groups = count_groups(root, all_rows, grouping, form, rows->rows);
 	HjgUnitCosts costs;
 	const double unit_ns = find_units(grouping, groups, &costs);
+	const InputRows input = {.rows = rows->rows, .in_order = NULL};
 	double		row_ns = costs.marshal_tuple_ns;
 	ListCell   *lc;
 
@@ -373,8 +436,8 @@ hjg_planner_aggregate_rows(PlannerInfo *root, RelOptInfo *grouped_rel, const Hjg
 		row_ns += get_typbyval(exprType(lfirst(lc))) ? 0 : costs.varlena_ns;
 	if (is_projection_capable_path(rows))
 		rows = (Path *) create_projection_path(root, rows->parent, rows, grouping->input);
-	return make_path(root, grouped_rel, grouping, groups, rows, row_ns * rows->rows + grouping_ns(&costs, rows->rows, groups, &grouping->work),
-					 unit_ns);
+	return make_path(root, grouped_rel, grouping, groups, rows, row_ns * rows->rows +
+					 grouping_ns(hjg_planner_facts(root), &costs, &input, groups, grouping->keys, &grouping->work), unit_ns);
 }
 
 Path *

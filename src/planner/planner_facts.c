@@ -248,18 +248,18 @@ hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno
 	return found->nplaces;
 }
 
-/* Measure scattering from the statistics of the index's first column: by the square of the correlation, as core does. */
-static double
-find_scattering(const PlannerInfo *root, const IndexOptInfo *index)
+/* By the square of the correlation, as core does. */
+double
+hjg_planner_column_scattering(const PlannerInfo *root, const RelOptInfo *rel, AttrNumber attno)
 {
 	double		scattered = 1;
 	HeapTuple	tuple;
 	AttStatsSlot slot;
 
-	if (index->rel->rtekind != RTE_RELATION)
+	if (rel->rtekind != RTE_RELATION)
 		return 1;
-	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(planner_rt_fetch(index->rel->relid, root)->relid),
-							Int16GetDatum(index->indexkeys[0]), BoolGetDatum(false));
+	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(planner_rt_fetch(rel->relid, root)->relid), Int16GetDatum(attno),
+							BoolGetDatum(false));
 	if (!HeapTupleIsValid(tuple))
 		return 1;
 	if (get_attstatsslot(&slot, tuple, STATISTIC_KIND_CORRELATION, InvalidOid, ATTSTATSSLOT_NUMBERS))
@@ -282,6 +282,6 @@ hjg_planner_scattering(HjgQueryFacts *facts, const IndexOptInfo *index)
 	found = &facts->indexes[Min(facts->nindexes, HJG_KNOWN_INDEXES - 1)];
 	facts->nindexes = Min(facts->nindexes + 1, HJG_KNOWN_INDEXES);
 	found->index = index;
-	found->scattered = find_scattering(facts->root, index);
+	found->scattered = hjg_planner_column_scattering(facts->root, index->rel, index->indexkeys[0]);
 	return found->scattered;
 }

@@ -22,6 +22,12 @@
 /* A search in a list takes this much more for each doubling of the list. */
 #define DOUBLED_LIST 0.5
 
+/* Tests of codes in a range, of words, and of values that are decoded first, relative to one of values; and an argument of OR relative to it alone. */
+#define KEPT_RANGE 0.3
+#define KEPT_WORD 0.6
+#define KEPT_VALUES 1.5
+#define KEPT_OR 1.5
+
 static HjgTestKind
 test_kind(HjgFilterKind kind)
 {
@@ -59,6 +65,32 @@ count_tests(const HjgFilter *filter, Oid table, const AttrNumber *attnos, double
 	/* a test of two columns reads both */
 	if (filter->nargs == 0)
 		tests[test_kind(filter->kind)] += filter->kind == HJG_FILTER_COLUMNS || filter->kind == HJG_FILTER_NUMERIC_COLUMNS ? 2 * part : part;
+}
+
+/* Count the tests of a condition on codes of kept columns, which are made for all rows of a block, relative to a test of values of fixed width. */
+static double
+count_kept_tests(const HjgFilter *filter)
+{
+	double		n = 0;
+
+	for (int i = 0; i < filter->nargs; i++)
+		n += count_kept_tests(filter->args[i]);
+	switch (filter->kind)
+	{
+		case HJG_FILTER_OR:
+			return n * KEPT_OR;
+		case HJG_FILTER_ALL:
+		case HJG_FILTER_AND:
+			return n;
+		case HJG_FILTER_RANGE:
+		case HJG_FILTER_NUMERIC:
+			return KEPT_RANGE;
+		case HJG_FILTER_BYTES:
+		case HJG_FILTER_LIKE:
+			return KEPT_WORD;
+		default:
+			return KEPT_VALUES;
+	}
 }
 
 void
@@ -162,6 +194,7 @@ describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, Hj
 		{
 			const double list = 1 + (simple.filters[n]->nargs == 0 ? DOUBLED_LIST * log2(Max(operators, 1)) : 0);
 
+			scan->kept_tests += count_kept_tests(simple.filters[n]);
 			count_tests(simple.filters[n], root->simple_rte_array[rel->relid]->relid, simple.attnos, list, tests);
 			for (int i = 0; i < HJG_NTESTS; i++)
 				scan->tests[i] += tests[i] * (i == HJG_TEST_FIXED ? 1 : tested_share(&simple, shares, n));

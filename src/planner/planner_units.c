@@ -85,12 +85,12 @@ double
 hjg_planner_crowding(const Path *path)
 {
 	static int	nprocessors = 0;
-	const double participants = hjg_planner_participants(path);
+	const int	nprocesses = path->parallel_workers + (path->parallel_workers == 0 || parallel_leader_participation ? 1 : 0);
 	cpu_set_t	set;
 
 	if (nprocessors == 0)
 		nprocessors = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : (int) sysconf(_SC_NPROCESSORS_ONLN);
-	return participants / Min(participants, Max(nprocessors, 1));
+	return hjg_planner_participants(path) / Min(nprocesses, Max(nprocessors, 1));
 }
 
 bool
