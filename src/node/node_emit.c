@@ -10,8 +10,9 @@
  * (columnar). Otherwise they are gathered as rows and tested one by one, and those that pass are copied into vectors.
  *
  * A datum by reference points into a row store, or, if rows are probed in place, into memory of the outer child. It stays
- * valid until the batch is retired, at the earliest when the row after the batch's last one is requested. A receiver that
- * materialises the slot changes only the vector's copy of a row, which is not read again.
+ * valid until the batch is retired, at the earliest when the row after the batch's last one is requested. A numeric that was an
+ * integer is in memory of this node, and valid until the next vector is made. A receiver that materialises the slot changes
+ * only the vector's copy of a row, which is not read again.
  */
 #include "postgres.h"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # tpch22.pl: the 22 queries of TPC-H on tpch_tables.sql with core's plan, the chosen plan from pages and from kept columns, each device by
 # name from pages, and DuckDB, interleaved; prints medians in milliseconds, and core's time over each.  Results are compared with core's.
-# Then lists predicted and actual rows and scan times of our nodes in the chosen plans.
+# Then lists predicted and actual rows and times of our nodes in the chosen plans, from pages and from kept columns.
 #
 #   --runs N          runs of each, after one that is not counted
 #   --cases REGEX     numbers of queries: '^(3|5)$'
@@ -55,14 +55,35 @@ sub queries
 	return @parts;
 }
 
-# Find our nodes in a plan, each with the children that it reads.
+# Find our nodes in a plan.
 sub nodes
 {
 	my ($plan) = @_;
 	my @found = map { nodes($_) } @{ $plan->{Plans} // [] };
 
-	unshift @found, $plan if ($plan->{'Custom Plan Provider'} // '') eq 'GpuHashJoin';
+	unshift @found, $plan if ($plan->{'Custom Plan Provider'} // '') =~ /^Gpu(HashJoin|Aggregate)$/;
 	return @found;
+}
+
+# The predicted time of a process, without children, but with the tables that the node reads itself.
+sub predicted_ms
+{
+	my ($node) = @_;
+	my $phases = $node->{'Predicted Phases'} // {};
+	my $sum = $node->{'Predicted Time'} // 0;
+
+	$sum += $phases->{$_} foreach grep { !/^Scan/ } keys %$phases;
+	return $sum;
+}
+
+# The measured one. A child that fewer processes execute counts by its share.
+sub measured_ms
+{
+	my ($node) = @_;
+	my $ms = $node->{'Actual Total Time'};
+
+	$ms -= $_->{'Actual Total Time'} * $_->{'Actual Loops'} / $node->{'Actual Loops'} foreach grep { $_->{'Node Type'} ne 'Seq Scan' } @{ $node->{Plans} };
+	return $ms;
 }
 
 sub ratio { my ($predicted, $measured) = @_; return $measured > 0 ? sprintf('%.2f', $predicted / $measured) : '-'; }
@@ -103,9 +124,12 @@ while (my ($number, $query) = splice @queries, 0, 2)
 	my @ratios = map { $median{$_} > 0 ? $median{core} / $median{$_} : 0 } @names;
 	push @{ $logs{ $names[$_] } }, log $ratios[$_] foreach grep { $ratios[$_] > 0 } 0 .. $#names;
 	printf "%-5s" . ' %9.1f' x @names . "   %s; %s\n", $number, @median{@names}, join(' ', map { sprintf '%.2f', $_ } @ratios[ 1 .. $#ratios ]), $verdict;
-	ask($ways[1][1]);
-	my $plan = decode_json(ask("explain (analyze, format json) $query;"));
-	push @plans, [ $number, nodes($plan->[0]{Plan}) ];
+	foreach my $way (@ways[ 1, 2 ])
+	{
+		ask($way->[1]);
+		my $plan = decode_json(ask("explain (analyze, verbose, format json) $query;"));
+		push @plans, [ $number, $way->[0], grep { $_->{'Actual Loops'} > 0 } nodes($plan->[0]{Plan}) ];
+	}
 }
 foreach my $name (@names[ 1 .. $#names ])
 {
@@ -115,23 +139,27 @@ foreach my $name (@names[ 1 .. $#names ])
 	printf "%-8s geometric mean over core %.2f\n", $name, exp($sum / @l) if @l;
 }
 
-printf "\n%-5s %-48s %12s %12s %6s   %10s %10s %6s\n", 'query', 'node', 'rows wanted', 'rows came', 'ratio', 'scan, ms', 'came, ms', 'ratio';
+printf "\n%-5s %-7s %-14s %-40s %12s %12s %6s   %10s %10s %6s\n", 'query', 'way', 'node', '', 'rows wanted', 'rows came', 'ratio', 'wanted, ms', 'took, ms', 'ratio';
+my %close;
 foreach my $entry (@plans)
 {
-	my ($number, @nodes) = @$entry;
+	my ($number, $way, @nodes) = @$entry;
 	foreach my $node (@nodes)
 	{
-		printf "%-5s %-48.48s %12.0f %12.0f %6s\n", $number, $node->{'Hash Cond'}, $node->{'Plan Rows'}, $node->{'Actual Rows'},
-		  ratio($node->{'Plan Rows'}, $node->{'Actual Rows'});
-		my $predicted = $node->{'Predicted Phases'} or next;
-		foreach my $side (0, 1)
+		my ($predicted, $measured) = (predicted_ms($node), measured_ms($node));
+		printf "%-5s %-7s %-14s %-40.40s %12.0f %12.0f %6s   %10.2f %10.2f %6s\n", $number, $way, $node->{'Custom Plan Provider'},
+		  $node->{'Hash Cond'} // join(', ', @{ $node->{'Group Key'} // [] }), $node->{'Plan Rows'}, $node->{'Actual Rows'},
+		  ratio($node->{'Plan Rows'}, $node->{'Actual Rows'}), $predicted, $measured, ratio($predicted, $measured);
+		foreach my $least (grep { $measured >= $_ } 5, 20, 50)
 		{
-			my $child = $node->{Plans}[$side];
-			my $ms = $predicted->{ $side == 0 ? 'Scan Probe Time' : 'Scan Build Time' };
-			next unless $child && $ms && $child->{'Node Type'} eq 'Seq Scan' && $child->{'Actual Loops'} > 0;
-			printf "%-5s %-48.48s %12.0f %12.0f %6s   %10.2f %10.2f %6s\n", '', "  $child->{'Relation Name'}", $child->{'Plan Rows'}, $child->{'Actual Rows'},
-			  ratio($child->{'Plan Rows'}, $child->{'Actual Rows'}), $ms, $child->{'Actual Total Time'}, ratio($ms, $child->{'Actual Total Time'});
+			$close{$way}{$least}[0]++;
+			$close{$way}{$least}[1]++ if abs($predicted / $measured - 1) <= 0.3;
 		}
 	}
+}
+foreach my $way (sort keys %close)
+{
+	printf "%-8s nodes of %d ms or more whose time is predicted within 30 %%: %d of %d\n", $way, $_, $close{$way}{$_}[1] // 0, $close{$way}{$_}[0]
+	  foreach sort { $a <=> $b } keys %{ $close{$way} };
 }
 exit($failed ? 1 : 0);
