@@ -24,7 +24,7 @@
 #include "kept/hjg_kept_memory.h"
 #include "kept/hjg_kept_store.h"
 
-/* So often does the hand spare a segment that was just used. */
+/* Rounds of the hand that spare a segment which was just used. */
 #define MOST_RECENT 3
 
 /* Segments for whose pins a hold has space at first; an ordinary scan needs no more. */

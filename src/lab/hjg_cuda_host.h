@@ -13,7 +13,7 @@
  *	spill	(lab_host_spill.c) passes; the device partitions both sides (lab_host_split.c), as they
  *			come in for the first set, and sends the other sets' rows back
  *
- * Of copro and spill the one with the shorter predicted time is used (lab_host_rates.c).
+ * The laboratory uses copro or spill, whichever has the shorter predicted time (lab_host_rates.c).
  *
  * Host memory should be pinned, because other copies are slow.  The caller owns it, and the result.
  */

@@ -248,7 +248,7 @@ hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno
 	return found->nplaces;
 }
 
-/* By the square of the correlation, as core does. */
+/* Measure scattering by the square of the correlation, as core does. */
 double
 hjg_planner_column_scattering(const PlannerInfo *root, const RelOptInfo *rel, AttrNumber attno)
 {

@@ -2,7 +2,7 @@
  * planner_harmless.c
  *	  Is an expression, or a query, harmless: does it raise no error and have no effect, whatever rows it is evaluated for?
  *
- * What is harmless may be evaluated for rows that the query as it is written never looks at. Functions of users are not, nor are casts
+ * Harmless expressions may be evaluated for rows that the query as it is written never looks at. Functions of users are not harmless, nor are casts
  * from strings, division, and sums of floats or of intervals. Comparisons are, and so are sums of integers and of numerics,
  * which need more than 100,000 digits to overflow; and numeric arithmetic with columns whose precision is declared.
  */

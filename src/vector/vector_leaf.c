@@ -125,7 +125,7 @@ is_in_list(const HjgFilter *leaf, HjgBytes value)
 	return bsearch(&value, leaf->bytes, leaf->nset, sizeof(HjgBytes), compare_bytes) != NULL;
 }
 
-/* As many bytes are compared at a time. */
+/* Bytes that are compared at a time. */
 typedef uint8_t Block __attribute__((vector_size(16)));
 
 /*

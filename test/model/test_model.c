@@ -388,6 +388,32 @@ is_predicted_by_engine(HjgJoinShape shape)
 	return fast_ns <= cpu_ns + 2 && slow_ns > fast_ns + 9e5;
 }
 
+/* Groupings: what makes rows cheaper or dearer than others. */
+static void
+test_grouping(void)
+{
+	const HjgUnitCosts *costs = &hjg_model_default_costs;
+	const HjgGroupedRows large = {.rows = 3e6, .ngroups = 1e6, .nkeys = 1, .ncolumns = 2, .scattered = 1};
+	HjgGroupedRows other = large;
+
+	other.scattered = 0;
+	ok(hjg_model_group_ns(costs, &other) < hjg_model_group_ns(costs, &large), "rows of a group that follow each other cost less than scattered ones");
+	other = large;
+	other.ngroups = 1e5;
+	ok(hjg_model_group_ns(costs, &other) < hjg_model_group_ns(costs, &large), "a smaller table of groups costs less");
+	other.scattered = 0;
+	other.ngroups = 10;
+	ok(hjg_model_group_ns(costs, &other) < 10 * other.rows, "rows of groups in a cache cost little more than their keys");
+	other = large;
+	other.nvarlenas = 1;
+	ok(hjg_model_group_ns(costs, &other) > hjg_model_group_ns(costs, &large) && hjg_model_exchange_ns(costs, &other) > hjg_model_exchange_ns(costs, &large),
+	   "strings cost more, in the table and in files");
+	other = large;
+	other.ncolumns = 6;
+	ok(hjg_model_exchange_ns(costs, &other) > hjg_model_exchange_ns(costs, &large), "columns cost more in files");
+	ok(hjg_model_group_spill_ns(costs, &large, 1e9) == 0 && hjg_model_group_spill_ns(costs, &large, 1e6) > 0, "groups are written only beyond memory");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -559,6 +585,7 @@ main(int argc, char **argv)
 	ok(filter_idle, "none pays where every probe row has a partner");
 	ok(pages_cost, "pages of a table that the node reads cost what they take");
 	ok(aggregates_save, "rows that are aggregated cost less than rows that are handed out");
+	test_grouping();
 	ok(aggregates_cost, "a column more costs more than a step more, and that more than nothing");
 	ok(arrays_save, "an array by key costs less than another table, unless processes have no job to fill it");
 
