@@ -4,7 +4,8 @@
 # no line here.  A new pg_regress file goes into REGRESS.
 
 EXTENSION = hjoin_gpu
-DATA = sql/hjoin_gpu--1.0.sql
+# of every version a script that installs it, and scripts from one to the next: see src/README.md
+DATA = $(wildcard sql/hjoin_gpu--*.sql)
 MODULE_big = hjoin_gpu
 
 # rooms that do not know PostgreSQL: linked into the server's library and the device program, into the former only, and into the latter only
@@ -43,7 +44,7 @@ PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -
 override with_llvm = no
 
 # PGXS has a "check" of its own, and the commands of users need no PGXS
-COMMANDS = check check-core check-install demo demo-stop bench bench-cache bench-choice bench-gpu bench-planning bench-tpch lint lab
+COMMANDS = check check-core check-deb check-install deb demo demo-stop dist bench bench-cache bench-choice bench-gpu bench-planning bench-tpch lint lab
 GOALS = $(or $(MAKECMDGOALS),all)
 ifneq ($(filter-out $(COMMANDS),$(GOALS)),)
 # pgxs.mk comes with the client's packages: it tells nothing of the headers
@@ -133,12 +134,18 @@ check:
 	@test/run_check.sh $(PARTS)
 check-core:
 	@test/core/run_core.sh '$(PGSRC)'
+check-deb:
+	@test/install/check_deb.sh
 check-install:
 	@test/install/check_install.sh $(CASES)
+deb:
+	@NVCC='$(NVCC)' CUDA_TARGETS='$(CUDA_TARGETS)' REVISION='$(REVISION)' src/package/make_deb.sh
 demo:
 	@test/demo/demo.sh start
 demo-stop:
 	@test/demo/demo.sh stop
+dist:
+	@src/package/make_dist.sh
 bench:
 	@test/bench/bench.sh
 bench-choice:

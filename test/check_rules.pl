@@ -318,6 +318,23 @@ foreach my $kind (
 @bad = grep { slurp($_) =~ /WARNING:  .*of ours|\| f     \|/ } glob('expected/*.out');
 ok(!@bad, 'no expected file records an answer that differs from core\'s', @bad);
 
+# --- versions of the extension ----------------------------------------------------------------
+# each version has a script that makes it and, but the first, one that makes it of the version before
+@bad = ();
+my ($newest) = slurp('hjoin_gpu.control') =~ /^default_version = '(\d+\.\d+)'/m;
+my %scripts = map { m{hjoin_gpu--(.*)\.sql$} => 1 } glob('sql/hjoin_gpu--*.sql');
+my @versions = map { $_->[0] } sort { $a->[1] <=> $b->[1] or $a->[2] <=> $b->[2] } map { /^(\d+)\.(\d+)$/ ? [ $_, $1, $2 ] : () } keys %scripts;
+delete @scripts{@versions};
+foreach my $i (1 .. $#versions)
+{
+	my $step = "$versions[ $i - 1 ]--$versions[$i]";
+	push @bad, "sql/hjoin_gpu--$step.sql is missing" unless delete $scripts{$step};
+}
+push @bad, map { "sql/hjoin_gpu--$_.sql makes no version of the one before" } sort keys %scripts;
+push @bad, 'hjoin_gpu.control names another version than the newest script' unless @versions and defined $newest and $newest eq $versions[-1];
+push @bad, 'src/device/device_main.c names another version' unless slurp('src/device/device_main.c') =~ /^#define PROGRAM_VERSION "\Q$newest\E"$/m;
+ok(!@bad, 'versions of the extension have scripts that make and update them', @bad);
+
 # --- the top level, dead code --------------------------------------------------------------
 my %top = map { $_ => 1 } qw(src kernels sql expected test Makefile hjoin_gpu.control README.md LICENSE);
 opendir my $dh, '.' or die $!;

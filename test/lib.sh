@@ -53,7 +53,7 @@ pg_paths() {
 	PG_MAJOR=$("$PG_CONFIG" --version 2>/dev/null | sed -n 's/^PostgreSQL \([0-9]*\).*/\1/p')
 }
 
-# install_packages WHAT...: build (to build and run), test (to check), lint
+# install_packages WHAT...: build (to build and run), test (to check), deb (to package), lint
 install_packages() {
 	local missing=() what v
 	pg_paths
@@ -82,6 +82,10 @@ install_packages() {
 				[ -f /usr/include/CL/cl.h ] || missing+=(opencl-headers)
 				compgen -G '/etc/OpenCL/vendors/*.icd' >/dev/null || missing+=(pocl-opencl-icd)
 				ldconfig -p 2>/dev/null | grep -q libOpenCL.so.1 || missing+=(ocl-icd-libopencl1)
+				;;
+			deb)
+				command -v dh >/dev/null || missing+=(debhelper)
+				command -v dpkg-buildpackage >/dev/null || missing+=(dpkg-dev)
 				;;
 			lint)
 				command -v cppcheck >/dev/null || missing+=(cppcheck)

@@ -44,7 +44,7 @@ for cc in gcc clang; do
 done
 
 bad=0
-for f in $(find test -name '*.sh') .ci/run; do bash -n "$f" >>"$WORK/log/shell" 2>&1 || bad=1; done
+for f in $(find src test -name '*.sh') .ci/run; do bash -n "$f" >>"$WORK/log/shell" 2>&1 || bad=1; done
 for f in $(find test -name '*.pl'); do
 	case $f in test/t/*) inc="-I $PGXS_TOP/src/test/perl -I test/t" ;; *) inc="-I $(dirname "$f")" ;; esac
 	# shellcheck disable=SC2086
