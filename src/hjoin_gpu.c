@@ -6,6 +6,7 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "storage/ipc.h"
 
 #include "arena/hjg_arena.h"
 #include "base/hjg_base.h"
@@ -106,13 +107,40 @@ get_coupled(HjgPlannerCoupled *coupled)
 	return least_ns > 0;
 }
 
+static void
+count_taken_hook(void)
+{
+	hjg_service_count(HJG_COUNT_HOOK_TAKEN, 1);
+}
+
 static const HjgPlannerSources planner_sources = {
 	.trusted = hjg_service_trusted,
+	.hook_taken = count_taken_hook,
 	.device_ready = device_ready,
 	.calibration = get_calibration,
 	.gpu = get_gpu,
 	.coupled = get_coupled,
 };
+
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+/*
+ * Install the hooks of planner and executor when all preloaded libraries have installed theirs: some, like Citus, replace a hook without
+ * calling the one before, or refuse to be loaded where there is one. A postmaster makes its shared memory again after a crash.
+ */
+static void
+install_hooks(void)
+{
+	static bool installed = false;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+	if (installed)
+		return;
+	installed = true;
+	hjg_planner_init(&planner_sources);
+	hjg_node_init();
+}
 
 void
 _PG_init(void)
@@ -134,6 +162,6 @@ _PG_init(void)
 				 errmsg("could not generate random seeds for hash tables: %m")));
 	hjg_service_init(hjg_kept_open_readonly);
 	hjg_kept_init(hjg_cache_size_mb);
-	hjg_planner_init(&planner_sources);
-	hjg_node_init();
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = install_hooks;
 }

@@ -45,7 +45,7 @@ typedef enum HjgPlanExprs
 /* custom_private: a list of these lists */
 typedef enum HjgPlanPrivate
 {
-	HJG_PRIVATE_SCALARS,		/* integers, HjgPlanScalars */
+	HJG_PRIVATE_SCALARS,		/* integers, HjgPlanScalars; first, because it is never NIL: Citus reads the tag of the first element */
 	HJG_PRIVATE_OPERATORS,		/* OIDs: equality operator of key i, outer type on the left */
 	HJG_PRIVATE_COLLATIONS,		/* OIDs: its input collation */
 	HJG_PRIVATE_PREDICTION,		/* integers, HjgPlanPrediction: the model's times in microseconds */
@@ -104,7 +104,7 @@ typedef enum HjgAggregateExprs
 
 typedef enum HjgAggregatePrivate
 {
-	HJG_AGGREGATE_PRIVATE_SCALARS,	/* integers, HjgAggregateScalars; first, because it is never NIL: Citus and others read its tag */
+	HJG_AGGREGATE_PRIVATE_SCALARS,	/* integers, HjgAggregateScalars; first, as above */
 	HJG_AGGREGATE_PRIVATE_OPERATORS,	/* OIDs: equality operator of key i */
 	HJG_AGGREGATE_PRIVATE_KEYS_BY_CORE, /* integers: 1: core's expression code computes key i, unless it is a column */
 	HJG_AGGREGATE_PRIVATE_FUNCTIONS,	/* OIDs: function of aggregate i */
@@ -200,13 +200,14 @@ typedef struct HjgPlannerCoupled
 typedef struct HjgPlannerSources
 {
 	bool		(*trusted) (void);	/* has no join differed from core's? */
+	void		(*hook_taken) (void);	/* count a query whose joins another library kept from the planner's hook */
 	bool		(*device_ready) (void); /* is a device process ready? */
 	const HjgUnitCosts *(*calibration) (void);	/* the machine's, plausible, until the next call; NULL: not calibrated */
 	bool		(*gpu) (HjgPlannerGpu *gpu);	/* false: there is none, or the settings do not allow it */
 	bool		(*coupled) (HjgPlannerCoupled *coupled);	/* false: the same, or it was not measured */
 } HjgPlannerSources;
 
-/* Install the hooks and register the node. Called once by _PG_init; sources must last. */
+/* Install the hooks and register the node. Called once, when all preloaded libraries have been loaded; sources must last. */
 extern void hjg_planner_init(const HjgPlannerSources *sources);
 
 #endif							/* HJG_PLANNER_H */

@@ -9,6 +9,7 @@
 
 #include "nodes/pathnodes.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
 #include "utils/palloc.h"
 #include "utils/relcache.h"
 
@@ -240,6 +241,10 @@ extern void hjg_planner_note(const PlannerInfo *root, const HjgCandidate *candid
 extern void hjg_planner_note_grouping(PlannerInfo *root, const RelOptInfo *rel, const char *why);
 /* Report the verdicts on a query whose planning has ended. */
 extern void hjg_planner_report(PlannerInfo *root);
+/* The outermost join_pathlist hook of the last call that reached the node's hook. */
+extern set_join_pathlist_hook_type hjg_planner_reached_through;
+/* Count and report a query whose joins, now planned, did not reach the node's hook. */
+extern void hjg_planner_check_reached(const PlannerInfo *root);
 
 /* A path of the node, with all that its plan needs. */
 typedef struct HjgPath

@@ -349,6 +349,8 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_r
 
 	if (previous_upper_paths_hook)
 		previous_upper_paths_hook(root, stage, input_rel, grouped_rel, extra);
+	if (stage == UPPERREL_FINAL && hjg_enabled)
+		hjg_planner_check_reached(root);
 	if (hjg_explain_declined && stage == UPPERREL_FINAL)
 		hjg_planner_report(root);
 	if (!hjg_enabled || (stage != UPPERREL_GROUP_AGG && stage != UPPERREL_DISTINCT) || !has_grouping(root->parse) ||

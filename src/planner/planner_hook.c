@@ -188,6 +188,7 @@ static void
 join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
 				   JoinType jointype, JoinPathExtraData *extra)
 {
+	hjg_planner_reached_through = set_join_pathlist_hook;
 	if (previous_join_pathlist_hook)
 		previous_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
 	if (!hjg_enabled)
@@ -218,7 +219,7 @@ hjg_planner_init(const HjgPlannerSources *sources)
 	hjg_planner_sources = sources;
 	RegisterCustomScanMethods(&hjg_scan_methods);
 	previous_join_pathlist_hook = set_join_pathlist_hook;
-	set_join_pathlist_hook = join_pathlist_hook;
+	set_join_pathlist_hook = hjg_planner_reached_through = join_pathlist_hook;
 	hjg_planner_init_keys();
 	hjg_planner_init_aggregates();
 	hjg_planner_init_unnesting();

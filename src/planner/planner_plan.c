@@ -186,6 +186,7 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 	cscan->flags = best_path->flags;
 	cscan->custom_plans = custom_plans;
 	cscan->custom_scan_tlist = hjg_planner_append_columns(hjg_planner_append_columns(NIL, outer_plan), inner_plan);
+	/* libraries that look for nodes of their own read the tag of the first element, which must be there */
 	cscan->custom_private = list_make4(list_scalars(path, outer_plan, inner_plan), keys.operators, keys.collations,
 									   list_prediction(path));
 	inline_bytes = choose_inline_bytes(root, cscan->custom_scan_tlist);

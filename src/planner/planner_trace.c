@@ -26,6 +26,8 @@ typedef struct HjgVerdict
 /* Verdicts that there is room for at first. */
 #define FIRST_VERDICTS 32
 
+set_join_pathlist_hook_type hjg_planner_reached_through = NULL;
+
 /* Find the verdict on the candidate's pair; core asks for both orders and all types of a pair one after the other. */
 static HjgVerdict *
 find_verdict(HjgQueryFacts *facts, const HjgCandidate *candidate)
@@ -114,4 +116,32 @@ hjg_planner_report(PlannerInfo *root)
 				(errmsg("%s declined for the rows of (%s)", HJG_AGGREGATE_NAME, relation_names(root, facts->grouped)),
 				 errdetail("Reason: %s.", facts->grouping_declined)));
 	facts->grouping_declined = NULL;
+}
+
+/* Has core offered a join of the query to the hook? It does not ask for joins without rows. */
+static bool
+has_offered_join(const PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->join_rel_list)
+		if (!IS_DUMMY_REL((RelOptInfo *) lfirst(lc)))
+			return true;
+	return false;
+}
+
+void
+hjg_planner_check_reached(const PlannerInfo *root)
+{
+	static bool reported = false;
+
+	if (set_join_pathlist_hook == hjg_planner_reached_through || !has_offered_join(root))
+		return;
+	hjg_planner_sources->hook_taken();
+	if (!reported)
+		ereport(WARNING,
+				(errmsg("%s is not offered in this session", HJG_NODE_NAME),
+				 errdetail("Another library has replaced set_join_pathlist_hook, and does not call the hook that was there before."),
+				 errhint("Load that library by shared_preload_libraries, before hjoin_gpu.")));
+	reported = true;
 }

@@ -275,29 +275,30 @@ typedef struct HjgProgramPart
  */
 extern uint64 *hjg_job_run_program(const HjgProgramPart *parts, HjgDeviceId device, uint64 *nwords, HjgJobStats *stats, HjgReason *reason);
 
-/* Counters, and their rows of hjoin_gpu_stat. */
+/* Counters: COUNTER(name, row of hjoin_gpu_stat, its detail) */
 #define HJG_COUNTERS(COUNTER) \
-	COUNTER(JOINS, "joins")	/* executions of the node that joined something */ \
-	COUNTER(JOINS_DEVICE, "joins_device")	/* of these, run by the device process */ \
-	COUNTER(JOINS_BACKEND, "joins_backend")	/* run in the backend from the start */ \
-	COUNTER(BUILD_ROWS, "build_rows") \
-	COUNTER(PROBE_ROWS, "probe_rows") \
-	COUNTER(PAIRS, "pairs")	/* candidates that an engine returned */ \
-	COUNTER(PARTITIONED, "joins_partitioned")	/* joins whose inputs went to temporary files */ \
-	COUNTER(REDONE_BATCHES, "batches_redone") \
-	COUNTER(BAD_RESULTS, "results_rejected") \
-	COUNTER(CANCELLED_JOBS, "jobs_cancelled") \
-	COUNTER(SUSPENDED_JOBS, "jobs_given_back")	/* between two fetches */ \
-	COUNTER(DEVICE_STARTS, "device_starts") \
-	COUNTER(DEVICE_DEATHS, "device_deaths") \
-	COUNTER(DEVICE_KILLS, "device_kills")	/* by the supervisor, for a missing heartbeat or a wrong result */ \
-	COUNTER(PROGRAMS, "programs")	/* executions whose result came from a program of the device process */ \
-	COUNTER(VERIFIED, "verified_joins")	/* executions of the node that were compared with core */ \
-	COUNTER(MISMATCHES, "verified_mismatches")	/* those of them that differed */
+	COUNTER(JOINS, "joins", "executions of the node that joined something") \
+	COUNTER(JOINS_DEVICE, "joins_device", "of these, run by the device process") \
+	COUNTER(JOINS_BACKEND, "joins_backend", "of these, run in the backend from the start") \
+	COUNTER(BUILD_ROWS, "build_rows", NULL) \
+	COUNTER(PROBE_ROWS, "probe_rows", NULL) \
+	COUNTER(PAIRS, "pairs", "candidates that an engine returned") \
+	COUNTER(PARTITIONED, "joins_partitioned", "joins whose inputs went to temporary files") \
+	COUNTER(REDONE_BATCHES, "batches_redone", NULL) \
+	COUNTER(BAD_RESULTS, "results_rejected", NULL) \
+	COUNTER(CANCELLED_JOBS, "jobs_cancelled", NULL) \
+	COUNTER(SUSPENDED_JOBS, "jobs_given_back", "between two fetches of a cursor") \
+	COUNTER(HOOK_TAKEN, "hook_taken", "queries whose joins another library, which replaced set_join_pathlist_hook, kept from the node") \
+	COUNTER(DEVICE_STARTS, "device_starts", NULL) \
+	COUNTER(DEVICE_DEATHS, "device_deaths", NULL) \
+	COUNTER(DEVICE_KILLS, "device_kills", "by the supervisor, for a missing heartbeat or a wrong result") \
+	COUNTER(PROGRAMS, "programs", "executions whose result came from a program of the device process") \
+	COUNTER(VERIFIED, "verified_joins", "executions of the node that were compared with core") \
+	COUNTER(MISMATCHES, "verified_mismatches", "those of them that differed")
 
 typedef enum HjgCounter
 {
-#define COUNTER(name, row) HJG_COUNT_##name,
+#define COUNTER(name, row, detail) HJG_COUNT_##name,
 	HJG_COUNTERS(COUNTER)
 #undef COUNTER
 	HJG_COUNT_COUNT

@@ -206,8 +206,12 @@ hjoin_gpu_jobs(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-static const char *const counter_names[] = {
-#define COUNTER(name, row) row,
+static const struct
+{
+	const char *row;
+	const char *detail;
+}			counter_texts[] = {
+#define COUNTER(name, row, detail) {row, detail},
 	HJG_COUNTERS(COUNTER)
 #undef COUNTER
 };
@@ -235,7 +239,7 @@ hjoin_gpu_stat(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	put_stat(rsinfo, "available", available, available ? NULL : hjg_reasons[reason].text);
 	for (int i = 0; i < HJG_COUNT_COUNT; i++)
-		put_stat(rsinfo, counter_names[i], control ? __atomic_load_n(&control->counters[i], __ATOMIC_RELAXED) : 0, NULL);
+		put_stat(rsinfo, counter_texts[i].row, control ? __atomic_load_n(&control->counters[i], __ATOMIC_RELAXED) : 0, counter_texts[i].detail);
 	for (int i = 0; i < HJG_REASON_COUNT; i++)
 		if (hjg_reasons[i].counter != NULL)
 			put_stat(rsinfo, hjg_reasons[i].counter,
