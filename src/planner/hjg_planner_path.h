@@ -216,6 +216,9 @@ typedef struct HjgCandidate
 /* The reason for most joins and groupings that are left to core. */
 #define HJG_CORE_COSTS_LESS "core's plan is expected to cost less"
 
+/* The reason under hjoin_gpu.force, which leaves to a foreign server what it joins or groups itself. */
+#define HJG_PUSHED_DOWN "a foreign server does it"
+
 /* Compute the time of a cost of 1.0 in core's scans and filters, not in its joins. */
 static inline double
 hjg_planner_scan_unit_ns(const HjgUnitCosts *costs)
@@ -319,8 +322,15 @@ extern const char *hjg_planner_check_rules(PlannerInfo *root, HjgCandidate *cand
 
 /* Offer core the paths that win; returns the reason if there is none, else NULL. */
 extern const char *hjg_planner_offer(PlannerInfo *root, HjgCandidate *candidate);
+
+/* ---------- planner_force.c ---------- */
+
 /* Under hjoin_gpu.force, drop core's paths if another pair of the same relations has offered paths of the node. */
 extern void hjg_planner_keep_offers(RelOptInfo *joinrel);
+/* Drop core's paths without parameters, but those of a foreign server. */
+extern void hjg_planner_drop_core_paths(RelOptInfo *rel);
+/* Does a foreign server offer to join or group the rows itself? */
+extern bool hjg_planner_is_pushed_down(const RelOptInfo *rel);
 
 /* ---------- planner_shape.c ---------- */
 

@@ -314,6 +314,11 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 	HjgAggregateInput		rows[2] = {{NULL}};
 	HjgGrouping grouping;
 
+	if (hjg_force && hjg_planner_is_pushed_down(grouped_rel))
+	{
+		hjg_planner_drop_core_paths(grouped_rel);
+		return HJG_PUSHED_DOWN;
+	}
 	if (!hjg_planner_find_groupings(root, target->exprs, target->sortgrouprefs, having, &grouping))
 		return grouping.why;
 	for (int partial = 0; partial <= (grouped_rel->consider_parallel ? 1 : 0); partial++)

@@ -126,38 +126,6 @@ offer_partial_paths(PlannerInfo *root, HjgCandidate *candidate, Path *inner_path
 		offer_path(root, candidate, outer_path, inner_path, false, true);
 }
 
-/* Remove core's paths without parameters from a list. The paths themselves may still be referred to. */
-static List *
-without_core_paths(List *paths)
-{
-	ListCell   *lc;
-
-	foreach(lc, paths)
-		if (((const Path *) lfirst(lc))->param_info == NULL && !hjg_planner_is_ours(lfirst(lc)))
-			paths = foreach_delete_current(paths, lc);
-	return paths;
-}
-
-static void
-drop_core_paths(RelOptInfo *joinrel)
-{
-	joinrel->pathlist = without_core_paths(joinrel->pathlist);
-	joinrel->partial_pathlist = without_core_paths(joinrel->partial_pathlist);
-}
-
-void
-hjg_planner_keep_offers(RelOptInfo *joinrel)
-{
-	ListCell   *lc;
-
-	foreach(lc, joinrel->pathlist)
-		if (hjg_planner_is_ours(lfirst(lc)))
-		{
-			drop_core_paths(joinrel);
-			return;
-		}
-}
-
 const char *
 hjg_planner_offer(PlannerInfo *root, HjgCandidate *candidate)
 {
@@ -179,11 +147,15 @@ hjg_planner_offer(PlannerInfo *root, HjgCandidate *candidate)
 	if (outer_path == NULL || inner_path == NULL)
 		return "rows of a side cannot be made distinct";
 
-	/* under hjoin_gpu.force core's paths are removed, so that those of the node survive */
-	if (hjg_force)
-		drop_core_paths(joinrel);
 	candidate->accepted = false;
 	candidate->declined = candidate->outrun = NULL;
+	/* under hjoin_gpu.force core's paths are removed, so that those of the node survive, or that of a foreign server */
+	if (hjg_force)
+	{
+		hjg_planner_drop_core_paths(joinrel);
+		if (hjg_planner_is_pushed_down(joinrel))
+			return HJG_PUSHED_DOWN;
+	}
 	offer_path(root, candidate, outer_path, inner_path, false, false);
 	if (candidate->consider_startup && startup_path != NULL && startup_path != outer_path &&
 		startup_path->param_info == NULL)
