@@ -44,7 +44,7 @@ PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -
 override with_llvm = no
 
 # PGXS has a "check" of its own, and the commands of users need no PGXS
-COMMANDS = check check-core check-deb check-install deb demo demo-stop dist bench bench-cache bench-choice bench-gpu bench-planning bench-tpch lint lab
+COMMANDS = check check-core check-deb check-install deb demo demo-shards demo-stop dist bench bench-cache bench-choice bench-gpu bench-planning bench-tpch lint lab
 GOALS = $(or $(MAKECMDGOALS),all)
 ifneq ($(filter-out $(COMMANDS),$(GOALS)),)
 # pgxs.mk comes with the client's packages: it tells nothing of the headers
@@ -142,6 +142,8 @@ deb:
 	@NVCC='$(NVCC)' CUDA_TARGETS='$(CUDA_TARGETS)' REVISION='$(REVISION)' src/package/make_deb.sh
 demo:
 	@test/demo/demo.sh start
+demo-shards:
+	@CITUS='$(CITUS)' test/demo/demo.sh shards
 demo-stop:
 	@test/demo/demo.sh stop
 dist:

@@ -1,5 +1,5 @@
 #!/bin/bash
-# demo.sh start|stop: "make demo" and "make demo-stop".
+# demo.sh start|shards|stop: "make demo", "make demo-shards" (see shards.sh) and "make demo-stop".
 #
 # Builds and installs, starts a cluster of its own, loads the machine's Debian package
 # index and a generated pair of tables, and shows core's plan and ours side by side.
@@ -14,15 +14,18 @@ ROWS=${DEMO_ROWS:-10000000}
 [ "$(id -u)" = 0 ] || [ -n "${DEMO_DIR:-}" ] || DIR=/tmp/hjoin_gpu_demo_$(id -un)
 
 stop_demo() {
+	local data
 	[ -d "$DIR" ] || return 0
 	[ -e "$DIR/hjoin_gpu_demo" ] || die "$DIR is not a directory of this demo"
 	pg_paths
-	if [ -e "$DIR/data/postmaster.pid" ]; then
+	for data in "$DIR"/*/postmaster.pid; do
+		[ -e "$data" ] || continue
+		data=${data%/postmaster.pid}
 		WORK=$DIR
-		RUN_USER=$(stat -c %U "$DIR/data")
+		RUN_USER=$(stat -c %U "$data")
 		# a killed server has left its file
-		! as_user pg_ctl -D "$DIR/data" status >/dev/null || as_user pg_ctl -D "$DIR/data" -w -m immediate stop >/dev/null || die "could not stop the demo's server"
-	fi
+		! as_user pg_ctl -D "$data" status >/dev/null || as_user pg_ctl -D "$data" -w -m immediate stop >/dev/null || die "could not stop the demo's server"
+	done
 	rm -rf "$DIR"
 }
 
@@ -63,6 +66,7 @@ ram_mb=$(awk '/^MemTotal/ { print int($2 / 1024) }' /proc/meminfo)
 limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null)
 case $limit in ''|max) ;; *) [ $((limit / 1048576)) -lt "$ram_mb" ] && ram_mb=$((limit / 1048576)) ;; esac
 at_most() { if [ "$1" -lt "$2" ]; then echo "$1"; else echo "$2"; fi; }
+[ "${1:-start}" != shards ] || { . test/demo/shards.sh; exit; }
 say "== cluster in $DIR ($ram_mb MB of memory, $JOBS cores)"
 cluster_start data \
 	"shared_buffers = '$(at_most $((ram_mb / 4)) 8192)MB'" \
