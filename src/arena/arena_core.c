@@ -87,26 +87,28 @@ set_view(HjgArenaView *view, const char *server_base, char *device_base, hjg_u32
 	view->nslabs = nslabs;
 }
 
-/* Create a memfd that cannot be executed, which the system may require (vm.memfd_noexec). */
+/* Create a memfd that cannot be executed, which the system may require (vm.memfd_noexec), with these further flags. */
 static int
-make_memfd(const char *name)
+make_memfd(const char *name, unsigned flags)
 {
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
 #endif
-	int			fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	int			fd;
 
-	return fd >= 0 || errno != EINVAL ? fd : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	flags |= MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
+	return fd >= 0 || errno != EINVAL ? fd : memfd_create(name, flags);
 }
 
 int
-hjg_arena_make_file(const char *name, size_t bytes, const char **step)
+hjg_arena_make_file(const char *name, size_t bytes, unsigned flags, const char **step)
 {
 	int			saved;
 	int			fd;
 
 	*step = "memfd_create";
-	fd = make_memfd(name);
+	fd = make_memfd(name, flags);
 	if (fd < 0)
 		return -1;
 	*step = "ftruncate";
@@ -151,10 +153,10 @@ make_halves(HjgArena *arena, hjg_u32 nslabs, const char **step)
 	const size_t bytes[] = {heads[0] + (size_t) nslabs * HJG_SLAB_BYTES, heads[1] + (size_t) nslabs * HJG_SLAB_BYTES};
 	char	   *device_base;
 
-	arena->server_fd = hjg_arena_make_file("hjoin_gpu server half", bytes[0], step);
+	arena->server_fd = hjg_arena_make_file("hjoin_gpu server half", bytes[0], 0, step);
 	if (arena->server_fd < 0)
 		return errno;
-	arena->device_fd = hjg_arena_make_file("hjoin_gpu device half", bytes[1], step);
+	arena->device_fd = hjg_arena_make_file("hjoin_gpu device half", bytes[1], 0, step);
 	if (arena->device_fd < 0)
 		return errno;
 	/* the holder of the read-only descriptor cannot reopen the file for writing */

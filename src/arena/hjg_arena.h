@@ -102,8 +102,8 @@ extern int	hjg_arena_open_readonly(const HjgArena *arena);
 extern int	hjg_view_attach(HjgArenaView *view, int server_fd, int device_fd, const char **step);
 extern void hjg_view_detach(HjgArenaView *view);
 
-/* Create a memfd of this size, sealed against resizing; -1 and errno, and the failed call in *step. */
-extern int	hjg_arena_make_file(const char *name, size_t bytes, const char **step);
+/* Create a memfd of this size, with these flags (MFD_HUGETLB), sealed against resizing; -1 and errno, and the failed call in *step. */
+extern int	hjg_arena_make_file(const char *name, size_t bytes, unsigned flags, const char **step);
 /* Map it at a multiple of 2 MiB, so that the system can use huge pages, and keep it out of core dumps; NULL and errno. */
 extern char *hjg_arena_map_file(int fd, size_t bytes, int protection);
 /*

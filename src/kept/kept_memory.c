@@ -5,6 +5,9 @@
  * It is one memory file that the postmaster makes and its children inherit at the same address: a head for kept_store.c, and an area
  * of core's dynamic memory (utils/dsa.h), which never grows beyond the file. The file has no name, a crash leaves nothing of it, and
  * a new one is made when the server restarts after a backend's crash.
+ *
+ * It has huge pages where the server's setting huge_pages allows that and enough of them are free when the server starts: a new process
+ * maps the columns that it reads page by page, which takes longer than reading them where pages have 4 KB.
  */
 #include "postgres.h"
 
@@ -17,6 +20,7 @@
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
+#include "storage/pg_shmem.h"
 #include "utils/memutils.h"
 
 #include "arena/hjg_arena.h"
@@ -68,6 +72,15 @@ drop_file(void)
 	file_base = NULL;
 }
 
+/* Reserve the file's huge pages, which it keeps while it lives; false with an errno if there are too few. */
+static bool
+reserve_pages(Size file_bytes)
+{
+	void	   *mapped = mmap(NULL, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_descriptor, 0);
+
+	return mapped != MAP_FAILED && munmap(mapped, file_bytes) == 0;
+}
+
 /* Choose the size when the settings name none. */
 static int
 default_size_mb(void)
@@ -75,15 +88,16 @@ default_size_mb(void)
 	return (int) Min((Size) NBuffers * BLCKSZ / 4 / (1024 * 1024), MOST_DEFAULT_MB);
 }
 
-/* Map a file of this size; false with an errno. */
+/* Map a file of this size, made with these flags; false with an errno. */
 static bool
-map_file(Size nbytes, const char **step)
+map_file(Size file_bytes, unsigned flags, const char **step)
 {
-	file_descriptor = hjg_arena_make_file("hjoin_gpu kept columns", area_off() + nbytes, step);
+	file_descriptor = hjg_arena_make_file("hjoin_gpu kept columns", file_bytes, flags, step);
 	if (file_descriptor < 0)
 		return false;
 	*step = "mmap";
-	file_base = (MemoryFile *) hjg_arena_map_file(file_descriptor, area_off() + nbytes, PROT_READ | PROT_WRITE);
+	if (flags == 0 || reserve_pages(file_bytes))
+		file_base = (MemoryFile *) hjg_arena_map_file(file_descriptor, file_bytes, PROT_READ | PROT_WRITE);
 	if (file_base == NULL)
 	{
 		const int	error = errno;
@@ -93,8 +107,27 @@ map_file(Size nbytes, const char **step)
 		return false;
 	}
 	ReserveExternalFD();
-	file_base->nbytes = nbytes;
+	file_base->nbytes = file_bytes - area_off();
 	return true;
+}
+
+/* Map a file of huge pages, if the server may have them and there are enough. */
+static bool
+map_huge_file(Size nbytes)
+{
+#ifdef MFD_HUGETLB
+	const char *step;
+	Size		page;
+	int			flags;
+
+	if (huge_pages == HUGE_PAGES_OFF)
+		return false;
+	GetHugePageSize(&page, &flags);
+	/* the size of a page is where mmap() has it */
+	return flags != 0 && map_file(TYPEALIGN(page, area_off() + nbytes), MFD_HUGETLB | (flags & ~MAP_HUGETLB), &step);
+#else
+	return false;
+#endif
 }
 
 static void
@@ -113,7 +146,7 @@ make_memory(void)
 	drop_file();
 	if (size_mb == 0)
 		return;
-	if (!map_file((Size) size_mb * 1024 * 1024, &step))
+	if (!map_huge_file((Size) size_mb * 1024 * 1024) && !map_file(area_off() + (Size) size_mb * 1024 * 1024, 0, &step))
 	{
 		ereport(WARNING,
 				(errcode(ERRCODE_SYSTEM_ERROR),

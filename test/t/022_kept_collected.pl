@@ -9,7 +9,8 @@ use HjgTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = start_node('main', conf => "hjoin_gpu.cache_size = '64MB'\nautovacuum = off\nwal_level = replica\nrestart_after_crash = on\n");
+# a file of huge pages cannot be written to as this test does
+my $node = start_node('main', conf => "hjoin_gpu.cache_size = '64MB'\nautovacuum = off\nwal_level = replica\nrestart_after_crash = on\nhuge_pages = off\n");
 my $module = PostgreSQL::Test::Utils::tempdir() . '/kept_collected.so';
 my ($includes) = run_command([ $ENV{PG_CONFIG}, '--includedir-server' ]);
 system('cc', '-shared', '-fPIC', '-std=gnu11', '-Wall', '-Werror', "-I$FindBin::RealBin/../../src", "-I$includes", '-o', $module, "$FindBin::RealBin/kept_collected.c") == 0

@@ -10,7 +10,8 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 my $ours = 'SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather = 0; ';
-my $conf = "autovacuum = off\nwal_level = replica\nmax_connections = 30\nrestart_after_crash = on\n";
+# a file of huge pages cannot be written to as this test does
+my $conf = "autovacuum = off\nwal_level = replica\nmax_connections = 30\nrestart_after_crash = on\nhuge_pages = off\n";
 my $node = start_node('main', streaming => 1, conf => "${conf}hjoin_gpu.cache_size = '2MB'\n");
 
 sub sql { return $node->safe_psql('postgres', join '; ', @_) }
@@ -229,7 +230,7 @@ is(log_count($node, qr/server process .* was terminated|PANIC|TRAP/), 0, 'no ser
 $node->stop;
 
 # --- comparing with pages
-$node = start_node('verify', conf => "autovacuum = off\nwal_level = replica\nshared_buffers = '1MB'\nmax_connections = 20\nhjoin_gpu.cache_size = '16MB'\n");
+$node = start_node('verify', conf => "huge_pages = off\nautovacuum = off\nwal_level = replica\nshared_buffers = '1MB'\nmax_connections = 20\nhjoin_gpu.cache_size = '16MB'\n");
 if (sql('SHOW data_checksums') eq 'on')
 {
 	$node->stop;
