@@ -443,7 +443,7 @@ hjg_program_run(const HjgKPipeline *a, const HjgProgramStep *steps, const HjgKCo
 				hjg_program_column(&columns[step->arg], row_ix, row, step->to);
 				break;
 			case HJG_PROGRAM_CONSTANT:
-				hjg_program_set(row, step->to, (hjg_u64) step->low, 0);
+				hjg_program_set(row, step->to, (hjg_u64) step->low, step->high != 0);
 				break;
 			case HJG_PROGRAM_ADD:
 				hjg_program_set(row, step->to, (hjg_u64) left + (hjg_u64) right, any_null);
@@ -456,6 +456,10 @@ hjg_program_run(const HjgKPipeline *a, const HjgProgramStep *steps, const HjgKCo
 				break;
 			case HJG_PROGRAM_NEGATE:
 				hjg_program_set(row, step->to, 0 - (hjg_u64) left, left_null);
+				break;
+			case HJG_PROGRAM_MOVE_IF:
+				if (left != 0)
+					hjg_program_set(row, step->to, (hjg_u64) right, row->nulls >> step->right & 1);
 				break;
 			case HJG_PROGRAM_IN_RANGE:
 				hjg_program_set(row, step->to, !left_null && step->low <= left && left <= step->high, 0);

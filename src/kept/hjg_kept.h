@@ -334,8 +334,8 @@ extern HjgKeptFound hjg_kept_view(const HjgKeptSegment *segment, AttrNumber attn
 extern void hjg_kept_view_at(const HjgKeptColumn *column, uint32 nrows, const char *memory, HjgKeptView *view);
 /* Is the column's memory as it was written? To be asked before it is read. */
 extern bool hjg_kept_check(const HjgKeptView *view);
-/* Are its words? That is enough to read them alone. */
-extern bool hjg_kept_check_words(const HjgKeptView *view);
+/* Are its strings? That is enough to read them alone. */
+extern bool hjg_kept_check_strings(const HjgKeptView *view);
 /*
  * Read rows[0 .. nrows - 1], each counted from the segment's row `first`, into the vector; rows NULL: those from first on.
  * numerics: space for values of kept numbers in core's form, or NULL: they become the vector's numbers.

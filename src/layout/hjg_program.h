@@ -47,11 +47,12 @@
 typedef enum HjgProgramOp
 {
 	HJG_PROGRAM_COLUMN,			/* to = column `arg` of the pipeline */
-	HJG_PROGRAM_CONSTANT,		/* to = low */
+	HJG_PROGRAM_CONSTANT,		/* to = low, or NULL if high is not 0 */
 	HJG_PROGRAM_ADD,			/* to = left + right; NULL if one of them is, as of the next three */
 	HJG_PROGRAM_SUBTRACT,
 	HJG_PROGRAM_MULTIPLY,
 	HJG_PROGRAM_NEGATE,			/* to = -left */
+	HJG_PROGRAM_MOVE_IF,		/* to = right, if left is neither 0 nor NULL */
 	HJG_PROGRAM_IN_RANGE,		/* to = low <= left <= high; 0 for a NULL, as of all comparisons */
 	HJG_PROGRAM_NOT_IN_RANGE,
 	HJG_PROGRAM_IN_SET,			/* left is one of values[arg .. arg + low - 1], which ascend */

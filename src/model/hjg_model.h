@@ -330,17 +330,20 @@ extern void hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *sha
 
 /* ---------- programs (model_program.c) ---------- */
 
-/* A program, as far as the planner knows it; rows and pages are those of all of its tables. */
+/* A program, as far as the planner knows it; pages are those of all of its tables. */
 typedef struct HjgProgramShape
 {
 	int			ntables;
 	double		pages;
 	double		column_pages;	/* pages times the columns that are read of them */
-	double		rows;
 	double		values;			/* rows times columns */
-	double		probes;			/* rows that joins return */
+	double		probes;			/* rows that are looked up in hash tables, */
+	double		entered;		/* and that are entered into them */
+	double		strings;		/* that are tested one by one by the backend */
+	double		word_pages;		/* pages times the columns of other strings */
+	double		grouped;		/* rows that come to the groups */
 	double		ngroups;
-	int			nsteps;			/* of aggregates, for each row */
+	int			nsteps;			/* of aggregates, for each of these rows */
 } HjgProgramShape;
 
 /* Predict the time of a program, with that of the backend that writes it. */

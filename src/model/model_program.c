@@ -8,15 +8,23 @@
 #define START_NS 2000000
 #define TABLE_NS 200000
 
-/* Looking at a segment's blocks, and writing a column of it; a segment has about so many pages. */
-#define SEGMENT_NS 800
+/*
+ * Looking at a segment's blocks, writing a column of it, and testing or numbering the words of one, by a process that has not seen that memory
+ * yet; a segment has about so many pages.
+ */
+#define SEGMENT_NS 1000
 #define SEGMENT_COLUMN_NS 150
+#define SEGMENT_WORDS_NS 1000
 #define SEGMENT_PAGES 250.0
 
-/* On a GPU: reading and testing a value, looking a row up in a table, adding a value to its group. */
-#define VALUE_NS 0.03
-#define PROBE_NS 0.2
-#define STEP_NS 0.02
+/* Testing a string. */
+#define STRING_NS 30
+
+/* On a GPU: reading and testing a value, looking a row up in a table, entering one into it, adding a value to its group. */
+#define VALUE_NS 0.015
+#define PROBE_NS 0.03
+#define ENTER_NS 0.15
+#define STEP_NS 0.012
 
 /* Sending a group back, adding it to the node's table, and returning it: one process does that. */
 #define GROUP_NS 700
@@ -25,6 +33,7 @@ double
 hjg_model_program_ns(const HjgProgramShape *shape)
 {
 	return START_NS + shape->ntables * TABLE_NS + shape->pages / SEGMENT_PAGES * SEGMENT_NS +
-		shape->column_pages / SEGMENT_PAGES * SEGMENT_COLUMN_NS + shape->values * VALUE_NS + shape->probes * PROBE_NS +
-		shape->rows * shape->nsteps * STEP_NS + shape->ngroups * GROUP_NS;
+		shape->column_pages / SEGMENT_PAGES * SEGMENT_COLUMN_NS + shape->values * VALUE_NS + shape->probes * PROBE_NS + shape->entered * ENTER_NS + shape->strings * STRING_NS +
+		shape->word_pages / SEGMENT_PAGES * SEGMENT_WORDS_NS +
+		shape->grouped * shape->nsteps * STEP_NS + shape->ngroups * GROUP_NS;
 }

@@ -101,6 +101,7 @@ typedef struct HjgJoinTerms
 {
 	JoinType	jointype;
 	bool		inner_unique;
+	bool		reversed;		/* in a program: the table is built of the probe side */
 	HjgRecheck *recheck;		/* recheck of hash clauses if keys are not exact: one of these two */
 	ExprState  *recheck_qual;
 	HjgPairFilter *pair_filter;	/* the first join quals, evaluated for vectors, or NULL; then the other quals */

@@ -3,7 +3,7 @@
  *	  Writes the plan below a GpuAggregate as a program for the device process (layout/hjg_program.h).
  *
  * Internal to the room "node". node_program.c decides, runs the program and takes its groups; node_program_rows.c writes the
- * pipelines of scans and joins, node_program_filter.c the conditions of a scan, node_program_expr.c arguments of aggregates;
+ * pipelines of scans and joins, node_program_filter.c conditions, node_program_expr.c arguments of aggregates;
  * node_program_block.c has the block that all of them write to.
  *
  * Every function that writes returns false, or -1, if something cannot be written; writer->why says what.
@@ -21,14 +21,13 @@
 #include "scan/hjg_scan.h"
 #include "service/hjg_service.h"
 
-/* The numbers of strings: equal strings have one. */
+/* The numbers of strings: strings of the same bytes have one. */
 typedef struct HjgProgramWords
 {
 	struct HTAB *numbers;
 	int			n;
 	int			room;
 	const char **strings;		/* by number, as they are kept */
-	bool		padded;			/* spaces at the end are ignored */
 } HjgProgramWords;
 
 typedef enum HjgValueForm
@@ -50,6 +49,8 @@ typedef struct HjgProgramValue
 	int			collected;		/* column of the pipeline's collection that it is, or -1 */
 	int			reg;			/* register that has it, or -1: the collected column was not loaded yet */
 	HjgProgramWords *words;		/* of a string in a register */
+	bool		own_scales;		/* each number has a display scale of its own, not above `scale`, */
+	int			scale_reg;		/* in this register */
 } HjgProgramValue;
 
 /* A column of the pipeline: a collected one, as it is or with a map. */
@@ -76,7 +77,7 @@ typedef struct HjgProgramWriter
 	StringInfoData values;
 	StringInfoData arguments;
 	StringInfoData memory;		/* columns of rows that are not kept */
-	uint64		nwords;			/* strings that were looked up */
+	uint64		nstrings;		/* that were looked at */
 
 	/* the pipeline that is being written */
 	HjgProgramPipeline pipeline;
@@ -99,6 +100,8 @@ extern bool hjg_program_refuse(HjgProgramWriter *writer, const char *why);
 extern int	hjg_program_take(HjgProgramWriter *writer, int n);
 extern void hjg_program_release(HjgProgramWriter *writer, int reg, int n);
 extern bool hjg_program_step(HjgProgramWriter *writer, HjgProgramStep step);
+/* Find which of at most HJG_MAX_VECTOR_ROWS kept strings pass a test; NULL does not. */
+extern void hjg_program_test_strings(const HjgFilter *test, const char **strings, int n, bool *passes);
 /* Add a column to the pipeline, or find it; returns its number, or -1. */
 extern int	hjg_program_source(HjgProgramWriter *writer, HjgProgramSource source);
 /* Have a value in a register; returns that, or -1. */
@@ -121,7 +124,12 @@ extern bool hjg_program_write_rows(HjgProgramWriter *writer, PlanState *plan, Hj
 
 /* ---------- node_program_filter.c ---------- */
 
-/* Write the conditions of a scan; values: of the collection's columns. */
+/*
+ * Write a condition, with all operands evaluated; returns the register with its boolean, or -1. Column c of the condition is values[c], or, for
+ * the conditions of a table, the value of the collection's column attnos[c].
+ */
+extern int	hjg_program_write_condition(HjgProgramWriter *writer, const HjgFilter *filter, const AttrNumber *attnos, HjgProgramValue *values);
+/* Write conditions that rows must pass to go on: arguments of the filter. */
 extern bool hjg_program_write_filter(HjgProgramWriter *writer, const HjgFilter *filter, const AttrNumber *attnos, HjgProgramValue *values);
 
 /* ---------- node_program_expr.c ---------- */

@@ -311,8 +311,9 @@ has_late_param(Node *node, void *estate)
 const HjgVectorTerm *
 hjg_argument_terms(HjgArgument *argument, const EState *estate, int *nterms)
 {
-	if (has_late_param((Node *) argument->source, unconstify(EState *, estate)))
+	if (has_late_param((Node *) argument->source, unconstify(EState *, estate)) || argument->conditions.nfallible > 0)
 		return NULL;
+	hjg_scan_conditions_bind(&argument->conditions);
 	if (argument->terms[0].space == NULL)
 		make_argument_space(argument);
 	for (int t = 0; t < argument->nterms; t++)

@@ -108,6 +108,7 @@ read_terms(HjgJoinTerms *terms, const CustomScan *cscan)
 
 	terms->jointype = jointype;
 	terms->inner_unique = list_nth_int(scalars, HJG_SCALAR_INNER_UNIQUE) != 0;
+	terms->reversed = list_nth_int(scalars, HJG_SCALAR_REVERSED) != 0;
 	terms->preserved[HJG_SIDE_PROBE] = jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_ANTI;
 	terms->preserved[HJG_SIDE_BUILD] = jointype == JOIN_RIGHT || jointype == JOIN_FULL || jointype == HJG_JOIN_RIGHT_ANTI;
 	terms->track_build = terms->preserved[HJG_SIDE_BUILD] || jointype == HJG_JOIN_RIGHT_SEMI;

@@ -7,7 +7,9 @@
  * operands and the tables' blocks are: nothing has been returned by then, so if it is not, or the device process cannot do it, the node
  * reads its child as always.
  *
- * A group's keys come back with its totals: those of GROUP BY, and the other columns that the result needs, which these determine.
+ * The keys of a program's groups are the columns that those of GROUP BY are computed from, and the other columns that the result needs,
+ * which these determine. So its groups may be parts of the node's: the node computes its keys of them, and adds up what is equal
+ * to its operators.
  */
 #include "postgres.h"
 
@@ -34,8 +36,9 @@ typedef struct ProgramGroups
 	HjgProgramValue *values;	/* by column of the child */
 	int			nkeys;
 	int			columns[HJG_PROGRAM_MAX_KEYS];	/* of the child, that the keys are */
-	int			narguments;
-	HjgProgramValue arguments[HJG_PROGRAM_MAX_ARGUMENTS];
+	int			narguments;		/* of the program: those of the aggregates, then scales of their values */
+	HjgProgramValue arguments[HJG_PROGRAM_MAX_ARGUMENTS];	/* of the aggregates */
+	int			scale_of[HJG_PROGRAM_MAX_ARGUMENTS];	/* argument that is the scale of this one's values, or -1 */
 	HjgProgram	head;
 	HjgProgramPart parts[HJG_PROGRAM_PARTS];
 } ProgramGroups;
@@ -54,43 +57,21 @@ add_key_column(ProgramGroups *groups, int column)
 	return true;
 }
 
-/* Is the key, of this form, compared as integers are, or as strings of bytes? */
-static bool
-is_fit_key(HjgProgramValue *value, Oid operator, Oid collation)
-{
-	const Oid	function = get_opcode(operator);
-	const HjgSimpleOperator *simple = hjg_vector_simple_operator(function);
-	const HjgBytesOperator *bytes = hjg_vector_bytes_operator(function);
-	HjgComparison comparison;
-
-	switch (value->form)
-	{
-		case HJG_VALUE_INTEGER:
-			return simple != NULL && simple->ordinal == HJG_ORDINAL_INT;
-		case HJG_VALUE_NUMBER:
-			return hjg_vector_numeric_operator(function, &comparison) && !value->mixed;
-		case HJG_VALUE_WORD:
-			if (bytes == NULL || (bytes->collated && !get_collation_isdeterministic(collation)))
-				return false;
-			value->words->padded |= bytes->padded;
-			return true;
-	}
-	return false;
-}
-
 /* Find the child's columns that the groups are made of. */
 static bool
 find_group_columns(ProgramGroups *groups, Bitmapset **wanted)
 {
 	const HjgAggregateState *state = groups->state;
 	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
-	const List *keys = list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS);
-	ListCell   *lc;
+	List	   *keys = list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS);
+	Bitmapset  *columns = NULL;
+	int			c = -1;
 
-	if (state->ncomputed > 0)
+	if (state->nby_core > 0)
 		return hjg_program_refuse(groups->writer, "core computes a key or an argument");
-	foreach(lc, keys)
-		if (!add_key_column(groups, castNode(Var, hjg_scan_strip_relabel(lfirst(lc)))->varattno - 1))
+	hjg_node_columns((Node *) keys, &columns);
+	while ((c = bms_next_member(columns, c)) >= 0)
+		if (!add_key_column(groups, c))
 			return false;
 	for (int i = 0; i < state->nkept; i++)
 		if (!add_key_column(groups, state->kept[i]))
@@ -106,18 +87,7 @@ static bool
 write_keys(ProgramGroups *groups)
 {
 	HjgProgramWriter *writer = groups->writer;
-	const CustomScan *cscan = castNode(CustomScan, groups->state->css.ss.ps.plan);
-	const List *exprs = list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS);
-	const List *operators = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_OPERATORS);
-	ListCell   *lc;
 
-	foreach(lc, exprs)
-	{
-		const int	column = castNode(Var, hjg_scan_strip_relabel(lfirst(lc)))->varattno - 1;
-
-		if (!is_fit_key(&groups->values[column], list_nth_oid(operators, foreach_current_index(lc)), exprCollation(lfirst(lc))))
-			return hjg_program_refuse(writer, "a key is compared in a way that programs do not have");
-	}
 	for (int k = 0; k < groups->nkeys; k++)
 	{
 		HjgProgramValue *value = &groups->values[groups->columns[k]];
@@ -136,16 +106,38 @@ magnitude_of(int64 number)
 	return number < 0 ? 0 - (uint64) number : (uint64) number;
 }
 
+/* Write arguments whose greatest value is the display scale of a sum: of each argument whose values have own scales. */
+static bool
+write_scales(ProgramGroups *groups)
+{
+	const int	narguments = groups->narguments;
+
+	for (int a = 0; a < narguments; a++)
+	{
+		const HjgProgramArgument written = {
+			.reg = groups->arguments[a].scale_reg, .wants_extremes = true, .greatest = HJG_NUMERIC_MAX_SCALE
+		};
+
+		groups->scale_of[a] = -1;
+		if (!groups->arguments[a].own_scales)
+			continue;
+		if (groups->narguments == HJG_PROGRAM_MAX_ARGUMENTS)
+			return hjg_program_refuse(groups->writer, "it has too many arguments");
+		groups->scale_of[a] = groups->narguments++;
+		appendBinaryStringInfo(&groups->writer->arguments, (const char *) &written, sizeof(written));
+	}
+	return true;
+}
+
 static bool
 write_arguments(ProgramGroups *groups)
 {
 	HjgProgramWriter *writer = groups->writer;
 	HjgAggregation *aggregation = groups->state->aggregation;
 
-	groups->narguments = aggregation->narguments;
-	if (groups->narguments > HJG_PROGRAM_MAX_ARGUMENTS)
+	if (aggregation->narguments > HJG_PROGRAM_MAX_ARGUMENTS)
 		return hjg_program_refuse(writer, "it has too many arguments");
-	for (int a = 0; a < groups->narguments; a++)
+	for (int a = 0; a < aggregation->narguments; a++)
 	{
 		const HjgTotalsArgument *argument = &aggregation->arguments[a];
 		const bool	valued = argument->sum_wanted || argument->extremes_wanted;
@@ -156,11 +148,14 @@ write_arguments(ProgramGroups *groups)
 			return false;
 		if (valued && value->form == HJG_VALUE_WORD)
 			return hjg_program_refuse(writer, "an argument is a string");
+		if (argument->extremes_wanted && value->own_scales)
+			return hjg_program_refuse(writer, "an argument has numerics of several scales");
 		written.reg = value->reg;
 		written.greatest = Max(magnitude_of(value->least), magnitude_of(value->greatest));
 		appendBinaryStringInfo(&writer->arguments, (const char *) &written, sizeof(written));
 	}
-	return true;
+	groups->narguments = aggregation->narguments;
+	return write_scales(groups);
 }
 
 /* Count the groups that the node's table may have. */
@@ -186,7 +181,7 @@ write_program(ProgramGroups *groups)
 		!write_keys(groups) || !write_arguments(groups) || !hjg_program_end_pipeline(groups->writer, HJG_PROGRAM_TO_GROUPS))
 		return false;
 	groups->head = (HjgProgram) {
-		.nkeys = groups->nkeys, .expected_groups = list_nth_int(scalars, HJG_AGGREGATE_SCALAR_GROUPS),
+		.nkeys = groups->nkeys, .expected_groups = list_nth_int(scalars, HJG_AGGREGATE_SCALAR_PROGRAM_GROUPS),
 		.max_groups = count_most_groups(state)
 	};
 	return hjg_program_finish(groups->writer, &groups->head, groups->parts);
@@ -245,6 +240,57 @@ put_group_key(const HjgProgramValue *value, HjgVector *vector, int i, int64 key,
 	hjg_vector_put(vector, i, datum, isnull);
 }
 
+/* Get the words of an argument of a group. */
+static const uint64 *
+argument_words(const ProgramGroups *groups, const uint64 *group, int a)
+{
+	return group + 2 + groups->nkeys + a * HJG_PROGRAM_ARGUMENT_WORDS;
+}
+
+/*
+ * Find the display scale of a group's argument, and its sum as a number of that scale; -1: it cannot be a sum of values that have at
+ * most this scale.
+ */
+static int
+argument_scale(const ProgramGroups *groups, const uint64 *group, int a, int128 *sum)
+{
+	const uint64 *words = argument_words(groups, group, a);
+	const int	written = groups->arguments[a].scale;
+	int			scale = written;
+
+	*sum = (int128) (int64) words[2] * ((int128) 1 << 64) + words[1];
+	if (groups->scale_of[a] >= 0 && words[0] < group[0])
+		scale = (int) argument_words(groups, group, groups->scale_of[a])[4];
+	if (scale < 0 || scale > written)
+		return -1;
+	for (int i = scale; i < written; i++)
+	{
+		if (*sum % 10 != 0)
+			return -1;
+		*sum /= 10;
+	}
+	return scale;
+}
+
+/* Add the totals of a group of the result to one of the node's. */
+static void
+merge_group(ProgramGroups *groups, const uint64 *group, uint32 number, uint32 ngroups)
+{
+	uint64		words[HJG_PROGRAM_MAX_ARGUMENTS * HJG_PROGRAM_ARGUMENT_WORDS];
+	int			scales[HJG_PROGRAM_MAX_ARGUMENTS];
+
+	memcpy(words, argument_words(groups, group, 0), groups->narguments * HJG_PROGRAM_ARGUMENT_WORDS * sizeof(uint64));
+	for (int a = 0; a < groups->state->aggregation->narguments; a++)
+	{
+		int128		sum;
+
+		scales[a] = argument_scale(groups, group, a, &sum);
+		words[a * HJG_PROGRAM_ARGUMENT_WORDS + 1] = (uint64) sum;
+		words[a * HJG_PROGRAM_ARGUMENT_WORDS + 2] = (uint64) (sum >> 64);
+	}
+	hjg_aggregation_merge_result(groups->state->aggregation, number, ngroups, group[0], words, scales);
+}
+
 /* Add n groups of the result to those of the node. */
 static void
 add_groups(ProgramGroups *groups, const uint64 *words, int n, HjgNumericSpace *spaces)
@@ -252,7 +298,6 @@ add_groups(ProgramGroups *groups, const uint64 *words, int n, HjgNumericSpace *s
 	HjgAggregateState *state = groups->state;
 	const uint32 group_words = hjg_program_group_words(groups->nkeys, groups->narguments);
 	uint32		numbers[HJG_VECTOR_ROWS] = {0};
-	int			scales[HJG_PROGRAM_MAX_ARGUMENTS];
 	uint32		ngroups = 1;
 
 	for (int i = 0; i < n; i++)
@@ -265,30 +310,28 @@ add_groups(ProgramGroups *groups, const uint64 *words, int n, HjgNumericSpace *s
 	}
 	if (state->groups != NULL)
 	{
+		(void) hjg_computed_rows(state, state->nkey_exprs, n);
 		/* none of them is toasted, so all are found at once */
 		(void) hjg_groups_find(state->groups, state->vectors, n, numbers);
 		ngroups = hjg_groups_count(state->groups);
 	}
-	for (int a = 0; a < groups->narguments; a++)
-		scales[a] = groups->arguments[a].scale;
 	for (int i = 0; i < n; i++)
-	{
-		const uint64 *group = words + (size_t) i * group_words;
-
-		hjg_aggregation_merge_result(state->aggregation, numbers[i], ngroups, group[0], group + 2 + groups->nkeys, scales);
-	}
+		merge_group(groups, words + (size_t) i * group_words, numbers[i], ngroups);
 }
 
-/* Are there more rows with NULL than rows in one of the group's arguments? */
+/* Can a group have these totals? Rows with NULL are rows, and sums have digits for their scale. */
 static bool
-has_surplus_nulls(const ProgramGroups *groups, const uint64 *group)
+are_possible_totals(const ProgramGroups *groups, const uint64 *group)
 {
-	const uint64 *argument = group + 2 + groups->nkeys;
+	int128		sum;
 
-	for (int a = 0; a < groups->narguments; a++, argument += HJG_PROGRAM_ARGUMENT_WORDS)
-		if (argument[0] > group[0])
-			return true;
-	return false;
+	for (int a = 0; a < groups->narguments; a++)
+		if (argument_words(groups, group, a)[0] > group[0])
+			return false;
+	for (int a = 0; a < groups->state->aggregation->narguments; a++)
+		if (argument_scale(groups, group, a, &sum) < 0)
+			return false;
+	return true;
 }
 
 /* Can the program have had this result? Sums and extremes are not known here. */
@@ -304,7 +347,7 @@ is_possible_result(const ProgramGroups *groups, const uint64 *words, uint64 nwor
 	{
 		const uint64 *group = words + 1 + g * group_words;
 
-		if (has_surplus_nulls(groups, group))
+		if (!are_possible_totals(groups, group))
 			return false;
 		for (int k = 0; k < groups->nkeys; k++)
 			if (!is_possible_key(&groups->values[groups->columns[k]], (int64) group[1 + k], is_null_key(groups, group, k)))

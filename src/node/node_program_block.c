@@ -12,8 +12,8 @@
 
 #include "node/hjg_program_write.h"
 
-/* Strings that are looked up for a program: each takes some 30 ns. */
-#define MOST_WORDS 1000000
+/* Strings that are looked at for a program: each takes some 30 ns. */
+#define MOST_STRINGS 20000000
 
 HjgProgramWriter *
 hjg_program_writer_create(EState *estate)
@@ -191,18 +191,17 @@ make_numbers(HjgProgramWords *words)
 	words->strings = palloc(words->room * sizeof(char *));
 }
 
-/* Find the number of a string; equal strings of different bytes have no number in common, so there is none: false. */
-static bool
-number_word(HjgProgramWords *words, const char *string, int attlen, uint32 *number)
+/* Find the number of a string, or give it one. */
+static uint32
+number_word(HjgProgramWords *words, const char *string, int attlen)
 {
-	HjgBytes	bytes = {string, (int32) hjg_vector_referred_bytes(attlen, string)};
-	WordKey		key;
+	const bool	varlena = attlen == -1;
+	const WordKey key = {
+		varlena ? VARDATA_ANY(string) : string, varlena ? VARSIZE_ANY_EXHDR(string) : hjg_vector_referred_bytes(attlen, string)
+	};
 	WordEntry  *entry;
 	bool		found;
 
-	if (attlen == -1)
-		bytes = hjg_vector_bytes_trim((HjgBytes) {VARDATA_ANY(string), VARSIZE_ANY_EXHDR(string)}, words->padded);
-	key = (WordKey) {bytes.data, bytes.nbytes};
 	entry = hash_search(words->numbers, &key, HASH_ENTER, &found);
 	if (!found)
 	{
@@ -211,10 +210,7 @@ number_word(HjgProgramWords *words, const char *string, int attlen, uint32 *numb
 		entry->number = words->n;
 		words->strings[words->n++] = string;
 	}
-	else if (hjg_vector_referred_bytes(attlen, words->strings[entry->number]) != hjg_vector_referred_bytes(attlen, string))
-		return false;
-	*number = entry->number;
-	return true;
+	return entry->number;
 }
 
 /* Write the numbers of a segment's strings. */
@@ -227,10 +223,19 @@ map_numbers(HjgProgramWriter *writer, HjgProgramWords *words, const HjgKeptView 
 	{
 		if (attlen == -1 && VARATT_IS_COMPRESSED(view->bytes + view->places[w]))
 			return hjg_program_refuse(writer, "strings are compressed");
-		if (!number_word(words, view->bytes + view->places[w], attlen, &map[w]))
-			return hjg_program_refuse(writer, "equal strings have different bytes");
+		map[w] = number_word(words, view->bytes + view->places[w], attlen);
 	}
 	return true;
+}
+
+void
+hjg_program_test_strings(const HjgFilter *test, const char **strings, int n, bool *passes)
+{
+	const HjgVector vector = {.column = {-1, false, 0}, .values = strings};
+
+	for (int i = 0; i < n; i++)
+		passes[i] = strings[i] != NULL;
+	test->test_bytes(test, &vector, n, passes);
 }
 
 /* Write which of a segment's strings pass a test. */
@@ -239,7 +244,6 @@ map_passes(const HjgFilter *test, const HjgKeptView *view, uint32 *map)
 {
 	const char *values[HJG_MAX_VECTOR_ROWS];
 	bool		passes[HJG_MAX_VECTOR_ROWS];
-	HjgVector	vector = {.column = {-1, false, 0}, .values = values};
 
 	for (uint32 from = 0; from < view->column->nwords; from += HJG_MAX_VECTOR_ROWS)
 	{
@@ -247,11 +251,18 @@ map_passes(const HjgFilter *test, const HjgKeptView *view, uint32 *map)
 
 		for (int i = 0; i < n; i++)
 			values[i] = view->bytes + view->places[from + i];
-		memset(passes, true, n * sizeof(bool));
-		test->test_bytes(test, &vector, n, passes);
+		hjg_program_test_strings(test, values, n, passes);
 		for (int i = 0; i < n; i++)
 			map[from + i] = passes[i];
 	}
+}
+
+/* Add strings to those that are looked at; false if they are too many. */
+static bool
+note_strings(HjgProgramWriter *writer, uint32 n)
+{
+	writer->nstrings += n;
+	return writer->nstrings <= MOST_STRINGS || hjg_program_refuse(writer, "its strings are too many");
 }
 
 /* Write the map of a column of strings; returns its place, or HJG_PROGRAM_NO_MAP if there is none. */
@@ -265,9 +276,8 @@ write_map(HjgProgramWriter *writer, const HjgProgramSource *source, const HjgKep
 	*place = HJG_PROGRAM_NO_MAP;
 	if (source->test == NULL && source->words == NULL)
 		return true;
-	writer->nwords += nwords;
-	if (writer->nwords > MOST_WORDS)
-		return hjg_program_refuse(writer, "its strings are too many");
+	if (!note_strings(writer, nwords))
+		return false;
 	*place = writer->maps.len / sizeof(uint32);
 	map = extend_array(&writer->maps, nwords * sizeof(uint32));
 	if (source->test != NULL)
@@ -299,6 +309,31 @@ copy_memory(HjgProgramWriter *writer, const HjgKeptView *view)
 	return place | HJG_PROGRAM_IN_BLOCK;
 }
 
+/* Write a column of booleans in the place of strings that have no codes: do they pass the source's test? */
+static bool
+write_passes(HjgProgramWriter *writer, const HjgProgramSource *source, const HjgKeptView *view, HjgProgramColumn *column)
+{
+	const char *values[HJG_MAX_VECTOR_ROWS];
+
+	if (source->test == NULL)
+		return hjg_program_refuse(writer, "strings have no codes");
+	if (!note_strings(writer, view->nrows))
+		return false;
+	*column = (HjgProgramColumn) {
+		.place = (uint64) writer->memory.len | HJG_PROGRAM_IN_BLOCK, .nbytes = MAXALIGN(view->nrows), .width = sizeof(bool), .map = HJG_PROGRAM_NO_MAP
+	};
+	for (uint32 from = 0; from < view->nrows; from += HJG_MAX_VECTOR_ROWS)
+	{
+		const int	n = Min(view->nrows - from, HJG_MAX_VECTOR_ROWS);
+
+		for (int i = 0; i < n; i++)
+			values[i] = hjg_kept_isnull(view, from + i) ? NULL : view->bytes + view->places[from + i];
+		hjg_program_test_strings(source->test, values, n, extend_array(&writer->memory, n));
+	}
+	memset(extend_array(&writer->memory, column->nbytes - view->nrows), 0, column->nbytes - view->nrows);
+	return true;
+}
+
 static bool
 write_source(HjgProgramWriter *writer, const HjgProgramSource *source, const HjgCollectedSegment *segment, HjgProgramColumn *column)
 {
@@ -307,6 +342,8 @@ write_source(HjgProgramWriter *writer, const HjgProgramSource *source, const Hjg
 
 	hjg_scan_collected_view(segment, source->collected, &view);
 	kept = view.column;
+	if (kept->code == HJG_KEPT_BYTES)
+		return write_passes(writer, source, &view, column);
 	*column = (HjgProgramColumn) {
 		.nbytes = view.memory != NULL ? kept->nbytes : 0, .checksum = kept->checksum, .id = segment->memory != NULL ? 0 : kept->id,
 		.least = kept->code == HJG_KEPT_WORDS ? 0 : kept->least, .width = kept->width, .has_nulls = kept->has_nulls, .nwords = kept->nwords

@@ -1,9 +1,10 @@
 /*
  * node_program_expr.c
- *	  Writes arguments of aggregates, arithmetic on columns, as steps of a program.
+ *	  Writes arguments of aggregates, arithmetic and CASE on columns, as steps of a program.
  *
  * Steps cannot fail, so arithmetic is written only where no value between the least and the greatest of its operands leaves the
- * type of the result: the bounds are computed beside the steps. Scales of numerics are those of vector_expr.c.
+ * type of the result: the bounds are computed beside the steps. Scales of numerics are those of vector_expr.c: branches of CASE may
+ * differ in theirs, and then a register has the scale of each row's value.
  */
 #include "postgres.h"
 
@@ -77,6 +78,8 @@ write_arithmetic(HjgProgramWriter *writer, HjgArithmeticKind kind, int width, Hj
 	const int	right_reg = hjg_program_load(writer, right);
 	int			reg;
 
+	if (left->own_scales || right->own_scales)
+		return hjg_program_refuse(writer, "arithmetic is on numerics of several scales");
 	if (!fits_width(bounds, width))
 		return hjg_program_refuse(writer, "a result of arithmetic might not fit");
 	reg = left_reg < 0 || right_reg < 0 ? -1 : hjg_program_take(writer, 1);
@@ -147,6 +150,133 @@ load_argument(HjgProgramWriter *writer, const HjgVectorTerm *term, HjgProgramVal
 	return hjg_program_load(writer, value) >= 0;
 }
 
+/* Write a step into a new register; returns that, or -1. */
+static int
+write_new(HjgProgramWriter *writer, HjgProgramStep step)
+{
+	const int	reg = hjg_program_take(writer, 1);
+
+	step.to = reg;
+	return reg >= 0 && hjg_program_step(writer, step) ? reg : -1;
+}
+
+static int
+write_constant_reg(HjgProgramWriter *writer, int64 number, bool isnull)
+{
+	return write_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_CONSTANT, .low = number, .high = isnull});
+}
+
+/* Have the scale of a row's value in a new register, which is NULL where the value is; returns that, or -1. */
+static int
+write_scale(HjgProgramWriter *writer, const HjgProgramValue *value)
+{
+	const int	scale = write_constant_reg(writer, value->scale, false);
+
+	if (scale < 0 ||
+		!hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_ADD, .to = scale, .left = scale, .right = value->reg}) ||
+		!hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_SUBTRACT, .to = scale, .left = scale, .right = value->reg}))
+		return -1;
+	return scale;
+}
+
+/* Move a value, and if the result has own scales its scale, to the result where the condition is true. */
+static bool
+move_value(HjgProgramWriter *writer, int condition, const HjgProgramValue *value, const HjgProgramValue *result)
+{
+	HjgProgramValue widened = *value;
+	int			scale = -1;
+
+	if (result->own_scales)
+	{
+		scale = write_scale(writer, value);
+		if (scale < 0 ||
+			!hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_MOVE_IF, .to = result->scale_reg, .left = condition, .right = scale}))
+			return false;
+		hjg_program_release(writer, scale, 1);
+		if (value->scale < result->scale && !widen_number(writer, &widened, result->scale))
+			return false;
+	}
+	if (!hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_MOVE_IF, .to = result->reg, .left = condition, .right = widened.reg}))
+		return false;
+	if (widened.reg != value->reg)
+		hjg_program_release(writer, widened.reg, 1);
+	return true;
+}
+
+/* Have the condition of a branch in a new register; returns that, or -1. */
+static int
+write_branch_condition(HjgProgramWriter *writer, const HjgVectorTerm *term, const HjgBranch *branch, HjgProgramValue *columns,
+					   const HjgProgramValue *value)
+{
+	if (branch->condition != NULL)
+		return hjg_program_write_condition(writer, branch->condition, NULL, columns);
+	if (term->kind == HJG_TERM_COALESCE && value != NULL)
+		return write_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_IS_NOT_NULL, .left = value->reg});
+	return write_constant_reg(writer, term->kind == HJG_TERM_CASE, false);
+}
+
+/* Describe the result of CASE or COALESCE by those of its branches. */
+static bool
+describe_branches(HjgProgramWriter *writer, const HjgVectorTerm *term, const HjgProgramValue *terms, HjgProgramValue *result)
+{
+	const HjgValueForm form = term->width == HJG_NUMERIC_WIDTH ? HJG_VALUE_NUMBER : HJG_VALUE_INTEGER;
+	int			least_scale = HJG_NUMERIC_MAX_SCALE;
+
+	*result = (HjgProgramValue) {.form = form, .nullable = true, .collected = -1, .reg = -1};
+	for (int b = 0; b < term->nbranches; b++)
+	{
+		const HjgProgramValue *value = term->branches[b].result >= 0 ? &terms[term->branches[b].result] : NULL;
+
+		if (value == NULL)
+			continue;
+		if (value->form == HJG_VALUE_WORD || value->mixed || value->own_scales)
+			return hjg_program_refuse(writer, "a branch of CASE is a string, or has numerics of several scales");
+		result->scale = Max(result->scale, value->scale);
+		least_scale = Min(least_scale, value->scale);
+	}
+	result->own_scales = least_scale < result->scale;
+	return true;
+}
+
+/* Extend the bounds of a result by those of a value, at the result's scale. */
+static bool
+extend_bounds(HjgProgramWriter *writer, const HjgProgramValue *value, HjgProgramValue *result)
+{
+	ValueBounds bounds = bounds_of(value);
+
+	for (int i = value->scale; i < result->scale && fits_width(bounds, 8); i++)
+		bounds = (ValueBounds) {10 * bounds.least, 10 * bounds.greatest};
+	if (!fits_width(bounds, 8))
+		return hjg_program_refuse(writer, "a result of arithmetic might not fit");
+	result->least = Min(result->least, (int64) bounds.least);
+	result->greatest = Max(result->greatest, (int64) bounds.greatest);
+	return true;
+}
+
+/* Write CASE or COALESCE: each branch, from the last to the first, replaces what those after it have made of the row. */
+static bool
+write_branches(HjgProgramWriter *writer, const HjgVectorTerm *term, HjgProgramValue *columns, const HjgProgramValue *terms, HjgProgramValue *result)
+{
+	const HjgProgramValue null = {.collected = -1, .reg = write_constant_reg(writer, 0, true)};
+
+	if (null.reg < 0 || !describe_branches(writer, term, terms, result) || (result->reg = write_constant_reg(writer, 0, true)) < 0 ||
+		(result->own_scales && (result->scale_reg = write_constant_reg(writer, 0, true)) < 0))
+		return false;
+	for (int b = term->nbranches - 1; b >= 0; b--)
+	{
+		const HjgBranch *branch = &term->branches[b];
+		const HjgProgramValue *value = branch->result >= 0 ? &terms[branch->result] : NULL;
+		const int	condition = write_branch_condition(writer, term, branch, columns, value);
+
+		if (condition < 0 || !move_value(writer, condition, value != NULL ? value : &null, result) ||
+			(value != NULL && !extend_bounds(writer, value, result)))
+			return false;
+		hjg_program_release(writer, condition, 1);
+	}
+	hjg_program_release(writer, null.reg, 1);
+	return true;
+}
+
 static bool
 write_term(HjgProgramWriter *writer, const HjgVectorTerm *term, HjgProgramValue *columns, HjgProgramValue *terms, HjgProgramValue *result)
 {
@@ -164,6 +294,9 @@ write_term(HjgProgramWriter *writer, const HjgVectorTerm *term, HjgProgramValue 
 			return term->width == HJG_NUMERIC_WIDTH ?
 				write_numeric_term(writer, term->function, terms[term->left], terms[term->right], result) :
 				write_arithmetic(writer, term->function, term->width, &terms[term->left], &terms[term->right], result);
+		case HJG_TERM_CASE:
+		case HJG_TERM_COALESCE:
+			return write_branches(writer, term, columns, terms, result);
 		default:
 			return hjg_program_refuse(writer, "an argument is of a kind that programs do not have");
 	}

@@ -1,10 +1,10 @@
 /*
  * node_program_filter.c
- *	  Writes the conditions of a scan as steps of a program.
+ *	  Writes conditions of tables, of joins and of CASE as steps of a program.
  *
- * A condition is one on integers: a numeric constant is taken at the column's scale, and strings are tested once for each
- * different one of a segment (node_program_block.c). NULLs pass no comparison, so AND and OR are those of booleans: there is no
- * NOT above a leaf.
+ * A condition is one on integers: a numeric constant is taken at the column's scale. Strings of the pipeline's table are tested once
+ * for each different one of a segment (node_program_block.c); of strings that come out of a hash table, the numbers of those that
+ * pass are a set. NULLs pass no comparison, so AND and OR are those of booleans: there is no NOT above a leaf.
  */
 #include "postgres.h"
 
@@ -15,8 +15,8 @@
 typedef struct FilterRows
 {
 	HjgProgramWriter *writer;
-	const AttrNumber *attnos;	/* by the filter's columns */
-	HjgProgramValue *values;	/* by the collection's columns */
+	const AttrNumber *attnos;	/* NULL, or by the filter's columns; then */
+	HjgProgramValue *values;	/* these are by the collection's columns */
 } FilterRows;
 
 static int write_condition(const FilterRows *rows, const HjgFilter *filter);
@@ -28,6 +28,8 @@ value_of(const FilterRows *rows, int column)
 	const HjgCollection *collection = &rows->writer->collection;
 	int			c = 0;
 
+	if (rows->attnos == NULL)
+		return &rows->values[column];
 	while (collection->attnos[c] != rows->attnos[column])
 		c++;
 	return &rows->values[c];
@@ -86,9 +88,36 @@ write_integers(HjgProgramWriter *writer, const HjgFilter *leaf, HjgProgramValue 
 	return write_result(writer, step);
 }
 
+/* Write a leaf on strings that have numbers: those that pass are a set. */
+static int
+write_numbered(HjgProgramWriter *writer, const HjgFilter *leaf, HjgProgramValue *value)
+{
+	const HjgProgramWords *words = value->words;
+	const int	first = writer->values.len / sizeof(int64);
+	bool		passes[HJG_MAX_VECTOR_ROWS];
+
+	for (int from = 0; from < words->n; from += HJG_MAX_VECTOR_ROWS)
+	{
+		const int	n = Min(words->n - from, HJG_MAX_VECTOR_ROWS);
+
+		CHECK_FOR_INTERRUPTS();
+		hjg_program_test_strings(leaf, words->strings + from, n, passes);
+		for (int i = 0; i < n; i++)
+		{
+			const int64 number = from + i;
+
+			if (passes[i])
+				appendBinaryStringInfo(&writer->values, (const char *) &number, sizeof(number));
+		}
+	}
+	return write_result(writer, (HjgProgramStep) {
+		.op = HJG_PROGRAM_IN_SET, .left = value->reg, .arg = first, .low = writer->values.len / sizeof(int64) - first
+	});
+}
+
 /* Write a leaf on strings. */
 static int
-write_strings(HjgProgramWriter *writer, const HjgFilter *leaf, const HjgProgramValue *value)
+write_strings(HjgProgramWriter *writer, const HjgFilter *leaf, HjgProgramValue *value)
 {
 	int			source;
 
@@ -99,6 +128,8 @@ write_strings(HjgProgramWriter *writer, const HjgFilter *leaf, const HjgProgramV
 		hjg_program_refuse(writer, "a condition is on values that are no strings");
 		return -1;
 	}
+	if (value->collected < 0)
+		return write_numbered(writer, leaf, value);
 	source = hjg_program_source(writer, (HjgProgramSource) {.collected = value->collected, .test = leaf});
 	return source < 0 ? -1 : write_result(writer, (HjgProgramStep) {.op = HJG_PROGRAM_COLUMN, .arg = source});
 }
@@ -117,7 +148,7 @@ write_columns(const FilterRows *rows, const HjgFilter *leaf)
 	int			left_reg;
 	int			right_reg;
 
-	if (left->form != form || right->form != form || left->scale != right->scale ||
+	if (left->form != form || right->form != form || left->scale != right->scale || left->own_scales || right->own_scales ||
 		(form == HJG_VALUE_INTEGER && leaf->ordinal != HJG_ORDINAL_INT))
 	{
 		hjg_program_refuse(rows->writer, "columns are compared that are no integers of one scale");
@@ -147,7 +178,7 @@ write_leaf(const FilterRows *rows, const HjgFilter *leaf)
 			return write_integers(writer, leaf, value_of(rows, leaf->column));
 		case HJG_FILTER_NUMERIC:
 			value = value_of(rows, leaf->column);
-			if (value->form != HJG_VALUE_NUMBER)
+			if (value->form != HJG_VALUE_NUMBER || value->own_scales)
 				break;
 			at_scale = hjg_vector_numeric_filter_at(leaf, value->scale);
 			return write_integers(writer, &at_scale, value);
@@ -197,14 +228,20 @@ write_condition(const FilterRows *rows, const HjgFilter *filter)
 	return filter->nargs > 0 ? write_connected(rows, filter) : write_constant(rows->writer, filter->kind != HJG_FILTER_OR);
 }
 
-bool
-hjg_program_write_filter(HjgProgramWriter *writer, const HjgFilter *filter, const AttrNumber *attnos, HjgProgramValue *values)
+int
+hjg_program_write_condition(HjgProgramWriter *writer, const HjgFilter *filter, const AttrNumber *attnos, HjgProgramValue *values)
 {
 	const FilterRows rows = {.writer = writer, .attnos = attnos, .values = values};
 
+	return write_condition(&rows, filter);
+}
+
+bool
+hjg_program_write_filter(HjgProgramWriter *writer, const HjgFilter *filter, const AttrNumber *attnos, HjgProgramValue *values)
+{
 	for (int a = 0; a < filter->nargs; a++)
 	{
-		const int	reg = write_condition(&rows, filter->args[a]);
+		const int	reg = hjg_program_write_condition(writer, filter->args[a], attnos, values);
 
 		if (reg < 0 || !hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_FILTER, .left = reg}))
 			return false;

@@ -3,13 +3,15 @@
  *	  Writes the rows of scans and joins as pipelines of a program.
  *
  * A table is the beginning of a pipeline: its conditions, then its columns, each loaded when something needs it. A join ends the
- * build side's pipeline in a table, and probes that in the pipeline of the probe side. Its columns are the probe side's, and
- * those of the build side that the table gives back.
+ * pipeline of one side in a hash table, and probes that in the pipeline of the other side. A row finds one partner there at most, so
+ * the planner chooses the sides (HJG_SCALAR_REVERSED), and these need not be those of the join in a backend. The join's columns are the driving
+ * side's, and those that the table gives back.
  */
 #include "postgres.h"
 
 #include "catalog/pg_type_d.h"
 #include "miscadmin.h"
+#include "optimizer/clauses.h"
 #include "utils/lsyscache.h"
 
 #include "node/hjg_program_write.h"
@@ -24,7 +26,7 @@
 static HjgValueForm
 form_of(const HjgKeptColumn *column)
 {
-	return column->code == HJG_KEPT_WORDS ? HJG_VALUE_WORD : column->code == HJG_KEPT_NUMBERS ? HJG_VALUE_NUMBER : HJG_VALUE_INTEGER;
+	return column->code == HJG_KEPT_WORDS || column->code == HJG_KEPT_BYTES ? HJG_VALUE_WORD : column->code == HJG_KEPT_NUMBERS ? HJG_VALUE_NUMBER : HJG_VALUE_INTEGER;
 }
 
 /* Add what a segment tells of a column; first: nothing is known of it yet. */
@@ -182,12 +184,52 @@ find_outputs(HjgProgramWriter *writer, const CustomScan *cscan, const Bitmapset 
 	return true;
 }
 
-/* Find the columns of a side's keys, counted from its first; all of them must be compared as integers. */
-static bool
-find_keys(HjgProgramWriter *writer, const CustomScan *cscan, HjgPlanExprs side, int first, int *keys)
+/* A join whose rows are written: a table is built of one side, and rows of the other one drive the pipeline that probes it. */
+typedef struct WrittenJoin
 {
-	const List *exprs = list_nth(cscan->custom_exprs, side);
-	const List *operators = list_nth(cscan->custom_private, HJG_PRIVATE_OPERATORS);
+	HjgJoinState *join;
+	const CustomScan *cscan;
+	HjgSideId	built;
+	HjgSideId	driving;
+	HjgProgramOp probe;
+	int			nkeys;
+	int			keys[HJG_SIDES][HJG_PROGRAM_MAX_KEYS];	/* columns of the side */
+	Bitmapset  *read[HJG_SIDES];	/* columns that are needed of the side */
+	HjgProgramValue *columns;	/* of the scan tuple: those of the probe side, then those of the build side */
+	HjgProgramValue *values[HJG_SIDES];	/* among these */
+	uint32		table;			/* number of the table */
+	int			npayload;
+	int			payload[HJG_PROGRAM_MAX_PAYLOAD];	/* columns of the built side */
+} WrittenJoin;
+
+/* Choose the sides and the kind of the probe. Where each key of the table must come once the device process finds out whether it does. */
+static bool
+choose_probe(HjgProgramWriter *writer, WrittenJoin *written)
+{
+	const JoinType jointype = written->join->terms.jointype;
+
+	written->built = written->join->terms.reversed ? HJG_SIDE_PROBE : HJG_SIDE_BUILD;
+	written->driving = written->join->terms.reversed ? HJG_SIDE_BUILD : HJG_SIDE_PROBE;
+	if (jointype == JOIN_INNER)
+		written->probe = HJG_PROGRAM_PROBE_INNER;
+	else if (jointype == JOIN_LEFT || jointype == JOIN_RIGHT)
+		written->probe = HJG_PROGRAM_PROBE_LEFT;
+	else if (jointype == JOIN_SEMI || jointype == HJG_JOIN_RIGHT_SEMI)
+		written->probe = HJG_PROGRAM_PROBE_SEMI;
+	else if (jointype == JOIN_ANTI || jointype == HJG_JOIN_RIGHT_ANTI)
+		written->probe = HJG_PROGRAM_PROBE_ANTI;
+	else
+		return hjg_program_refuse(writer, "a join is of a type that programs do not have");
+	return true;
+}
+
+/* Find the columns of a side's keys; all of them must be compared as integers. */
+static bool
+find_keys(HjgProgramWriter *writer, WrittenJoin *written, HjgSideId side)
+{
+	const List *exprs = list_nth(written->cscan->custom_exprs, side == HJG_SIDE_PROBE ? HJG_EXPRS_OUTER_KEYS : HJG_EXPRS_INNER_KEYS);
+	const List *operators = list_nth(written->cscan->custom_private, HJG_PRIVATE_OPERATORS);
+	const int	first = written->values[side] - written->columns;
 	ListCell   *lc;
 
 	foreach(lc, exprs)
@@ -197,162 +239,165 @@ find_keys(HjgProgramWriter *writer, const CustomScan *cscan, HjgPlanExprs side, 
 
 		if (op == NULL || op->ordinal != HJG_ORDINAL_INT || column < 0)
 			return hjg_program_refuse(writer, "a join's key is no integer column");
-		keys[foreach_current_index(lc)] = column - first;
+		written->keys[side][foreach_current_index(lc)] = column - first;
+		written->read[side] = bms_add_member(written->read[side], column - first);
 	}
 	return true;
 }
 
-/* Find the kind of a join's probe. unique: each key of the build side must come once, which the device process finds out. */
+/* Write the rows of a side, with its keys in registers or ready to be loaded. */
 static bool
-find_probe(HjgProgramWriter *writer, const HjgJoinTerms *terms, HjgProgramOp *probe, bool *unique)
+write_side(HjgProgramWriter *writer, WrittenJoin *written, HjgSideId side)
 {
-	*unique = true;
-	switch (terms->jointype)
-	{
-		case JOIN_INNER:
-			*probe = HJG_PROGRAM_PROBE_INNER;
-			break;
-		case JOIN_LEFT:
-			*probe = HJG_PROGRAM_PROBE_LEFT;
-			break;
-		case JOIN_SEMI:
-			*unique = false;
-			*probe = HJG_PROGRAM_PROBE_SEMI;
-			break;
-		case JOIN_ANTI:
-			*unique = false;
-			*probe = HJG_PROGRAM_PROBE_ANTI;
-			break;
-		default:
-			return hjg_program_refuse(writer, "a join is of a type that programs do not have");
-	}
-	return true;
-}
+	const HjgSide *from = side == HJG_SIDE_PROBE ? &written->join->outer : &written->join->inner;
 
-/* The table of a join's build side. */
-typedef struct BuiltTable
-{
-	uint32		number;
-	int			nkeys;
-	int			npayload;
-	int			payload[HJG_PROGRAM_MAX_PAYLOAD];	/* columns of the build side */
-} BuiltTable;
-
-/* Write the build side of a join, which ends in a table. */
-static bool
-write_build(HjgProgramWriter *writer, HjgJoinState *join, const int *keys, const Bitmapset *wanted, bool unique, BuiltTable *built, HjgProgramValue *values)
-{
-	HjgProgramValue *loaded[HJG_PROGRAM_MAX_KEYS];
-	Bitmapset  *read = bms_copy(wanted);
-	HjgProgramTable table = {.nkeys = built->nkeys, .unique = unique};
-	int			c = -1;
-
-	for (int k = 0; k < built->nkeys; k++)
-		read = bms_add_member(read, keys[k]);
-	if (!hjg_program_write_rows(writer, join->inner.plan, join->inner.scan, read, values))
+	if (!hjg_program_write_rows(writer, from->plan, from->scan, written->read[side], written->values[side]))
 		return false;
-	for (int k = 0; k < built->nkeys; k++)
-	{
-		const int	reg = values[keys[k]].form == HJG_VALUE_INTEGER ? hjg_program_load(writer, &values[keys[k]]) : -1;
-
-		if (reg < 0)
+	for (int k = 0; k < written->nkeys; k++)
+		if (written->values[side][written->keys[side][k]].form != HJG_VALUE_INTEGER)
 			return hjg_program_refuse(writer, "a join's key is no integer column");
-		loaded[k] = &values[keys[k]];
-		writer->pipeline.keys[k] = loaded[k]->reg;
-	}
-	while ((c = bms_next_member(wanted, c)) >= 0)
-	{
-		const int	reg = built->npayload < HJG_PROGRAM_MAX_PAYLOAD ? hjg_program_load(writer, &values[c]) : -1;
-
-		if (reg < 0)
-			return hjg_program_refuse(writer, "a join's build side has too many columns");
-		writer->pipeline.payload[built->npayload] = reg;
-		built->payload[built->npayload++] = c;
-	}
-	built->number = writer->tables.len / sizeof(HjgProgramTable);
-	table.npayload = built->npayload;
-	table.max_rows = writer->collection.nrows;
-	table.expected_rows = (uint64) Max(Min(join->inner.plan->plan->plan_rows, (double) table.max_rows), 1);
-	appendBinaryStringInfo(&writer->tables, (const char *) &table, sizeof(table));
-	return hjg_program_end_pipeline(writer, built->number);
+	return true;
 }
 
-/* Write the probe of a table in the current pipeline; sets the build side's values to what it gives back. */
+/* Write the side that a table is built of; payload: the columns that the table gives back. */
 static bool
-write_probe(HjgProgramWriter *writer, HjgProgramOp probe, const BuiltTable *built, const int *keys, HjgProgramValue *outer, HjgProgramValue *inner)
+write_build(HjgProgramWriter *writer, WrittenJoin *written, const Bitmapset *payload)
 {
-	HjgProgramValue *values[HJG_PROGRAM_MAX_KEYS];
+	HjgProgramValue *values = written->values[written->built];
+	const Plan *plan = (written->built == HJG_SIDE_PROBE ? &written->join->outer : &written->join->inner)->plan->plan;
+	HjgProgramTable table = {
+		.nkeys = written->nkeys, .unique = written->probe == HJG_PROGRAM_PROBE_INNER || written->probe == HJG_PROGRAM_PROBE_LEFT
+	};
+
+	if (!write_side(writer, written, written->built))
+		return false;
+	for (int k = 0; k < written->nkeys; k++)
+	{
+		const int	reg = hjg_program_load(writer, &values[written->keys[written->built][k]]);
+
+		if (reg < 0)
+			return false;
+		writer->pipeline.keys[k] = reg;
+	}
+	for (int c = -1; (c = bms_next_member(payload, c)) >= 0;)
+	{
+		const int	reg = written->npayload < HJG_PROGRAM_MAX_PAYLOAD ? hjg_program_load(writer, &values[c]) : -1;
+
+		if (reg < 0)
+			return hjg_program_refuse(writer, "a join's table has too many columns");
+		writer->pipeline.payload[written->npayload] = reg;
+		written->payload[written->npayload++] = c;
+	}
+	written->table = writer->tables.len / sizeof(HjgProgramTable);
+	table.npayload = written->npayload;
+	table.max_rows = writer->collection.nrows;
+	table.expected_rows = (uint64) Max(Min(plan->plan_rows, (double) table.max_rows), 1);
+	appendBinaryStringInfo(&writer->tables, (const char *) &table, sizeof(table));
+	return hjg_program_end_pipeline(writer, written->table);
+}
+
+/* Write the probe of the table in the current pipeline; sets the values that it gives back. */
+static bool
+write_probe(HjgProgramWriter *writer, const WrittenJoin *written)
+{
+	HjgProgramValue *keys[HJG_PROGRAM_MAX_KEYS];
 	bool		copies;
 	int			first_key;
 	int			first_payload = 0;
 
-	for (int k = 0; k < built->nkeys; k++)
-	{
-		values[k] = &outer[keys[k]];
-		if (values[k]->form != HJG_VALUE_INTEGER)
-			return hjg_program_refuse(writer, "a join's key is no integer column");
-	}
-	first_key = hjg_program_load_all(writer, values, built->nkeys, &copies);
+	for (int k = 0; k < written->nkeys; k++)
+		keys[k] = &written->values[written->driving][written->keys[written->driving][k]];
+	first_key = hjg_program_load_all(writer, keys, written->nkeys, &copies);
 	if (first_key < 0)
 		return false;
-	if (built->npayload > 0)
-		first_payload = hjg_program_take(writer, built->npayload);
+	if (written->npayload > 0)
+		first_payload = hjg_program_take(writer, written->npayload);
 	if (first_payload < 0 ||
-		!hjg_program_step(writer, (HjgProgramStep) {.op = probe, .to = first_payload, .left = first_key, .arg = built->number}))
+		!hjg_program_step(writer, (HjgProgramStep) {.op = written->probe, .to = first_payload, .left = first_key, .arg = written->table}))
 		return false;
 	if (copies)
-		hjg_program_release(writer, first_key, built->nkeys);
-	for (int p = 0; p < built->npayload; p++)
+		hjg_program_release(writer, first_key, written->nkeys);
+	for (int p = 0; p < written->npayload; p++)
 	{
-		HjgProgramValue *value = &inner[built->payload[p]];
+		HjgProgramValue *value = &written->values[written->built][written->payload[p]];
 
 		value->reg = first_payload + p;
 		value->collected = -1;
-		value->nullable |= probe == HJG_PROGRAM_PROBE_LEFT;
+		value->nullable |= written->probe == HJG_PROGRAM_PROBE_LEFT;
 	}
 	return true;
+}
+
+/* Write the join's conditions beside its keys. */
+static bool
+write_residual(HjgProgramWriter *writer, const WrittenJoin *written, List *quals)
+{
+	PlanState  *plan = &written->join->css.ss.ps;
+	HjgConditions *conditions = palloc0(sizeof(HjgConditions));
+	HjgFilter	all = {.kind = HJG_FILTER_ALL, .args = palloc((list_length(quals) + 1) * sizeof(HjgFilter *))};
+	int		   *column_of = palloc((list_length(written->cscan->custom_scan_tlist) + 1) * sizeof(int));
+	ListCell   *lc;
+
+	for (int c = 0; c < list_length(written->cscan->custom_scan_tlist); c++)
+		column_of[c] = c;
+	*conditions = (HjgConditions) {.plan = plan, .varno = INDEX_VAR, .column_of = column_of};
+	foreach(lc, quals)
+	{
+		HjgFilter  *filter = hjg_scan_condition_make(conditions, lfirst(lc));
+
+		if (filter == NULL || conditions->nfallible > 0)
+			return hjg_program_refuse(writer, "a join has conditions that are core's");
+		all.args[all.nargs++] = filter;
+	}
+	hjg_scan_conditions_unbind(conditions);
+	hjg_scan_conditions_bind(conditions);
+	return hjg_program_write_filter(writer, &all, NULL, written->columns);
+}
+
+/* Split columns of the scan tuple by sides. */
+static void
+read_columns(WrittenJoin *written, const Bitmapset *columns)
+{
+	const int	nouter = written->join->outer.nplan_columns;
+
+	for (int c = -1; (c = bms_next_member(columns, c)) >= 0;)
+	{
+		const HjgSideId side = c < nouter ? HJG_SIDE_PROBE : HJG_SIDE_BUILD;
+
+		written->read[side] = bms_add_member(written->read[side], c < nouter ? c : c - nouter);
+	}
 }
 
 static bool
 write_join(HjgProgramWriter *writer, HjgJoinState *join, const Bitmapset *wanted, HjgProgramValue *values)
 {
 	const CustomScan *cscan = castNode(CustomScan, join->css.ss.ps.plan);
-	const int	nouter = join->outer.nplan_columns;
-	const int	ninner = join->inner.nplan_columns;
-	const int	nkeys = list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS));
+	List	   *quals = list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL);
 	int		   *from = palloc((list_length(cscan->scan.plan.targetlist) + 1) * sizeof(int));
-	HjgProgramValue *outer = palloc0((nouter + 1) * sizeof(HjgProgramValue));
-	HjgProgramValue *inner = palloc0((ninner + 1) * sizeof(HjgProgramValue));
-	BuiltTable	built = {.nkeys = nkeys};
-	Bitmapset  *read[HJG_SIDES] = {NULL};
-	HjgProgramOp probe = HJG_PROGRAM_PROBE_INNER;
-	bool		unique = true;
-	int			outer_keys[HJG_PROGRAM_MAX_KEYS];
-	int			inner_keys[HJG_PROGRAM_MAX_KEYS];
+	WrittenJoin written = {.join = join, .cscan = cscan, .nkeys = list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS))};
+	Bitmapset  *columns = NULL;
+	const Bitmapset *payload;
 
-	if (join->css.ss.ps.qual != NULL || list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL) != NIL)
+	written.columns = palloc0((list_length(cscan->custom_scan_tlist) + 1) * sizeof(HjgProgramValue));
+	written.values[HJG_SIDE_PROBE] = written.columns;
+	written.values[HJG_SIDE_BUILD] = written.columns + join->outer.nplan_columns;
+	if (join->css.ss.ps.qual != NULL || (quals != NIL && join->terms.jointype != JOIN_INNER) || contain_subplans((Node *) quals))
 		return hjg_program_refuse(writer, "a join has further conditions");
-	if (nkeys > HJG_PROGRAM_MAX_KEYS)
+	if (written.nkeys > HJG_PROGRAM_MAX_KEYS)
 		return hjg_program_refuse(writer, "a join has too many keys");
-	if (!find_probe(writer, &join->terms, &probe, &unique) || !find_outputs(writer, cscan, wanted, from) ||
-		!find_keys(writer, cscan, HJG_EXPRS_OUTER_KEYS, 0, outer_keys) ||
-		!find_keys(writer, cscan, HJG_EXPRS_INNER_KEYS, nouter, inner_keys))
+	if (!choose_probe(writer, &written) || !find_outputs(writer, cscan, wanted, from))
 		return false;
 	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
-	{
-		const HjgSideId side = from[w] < nouter ? HJG_SIDE_PROBE : HJG_SIDE_BUILD;
-
-		read[side] = bms_add_member(read[side], from[w] < nouter ? from[w] : from[w] - nouter);
-	}
-	if (!write_build(writer, join, inner_keys, read[HJG_SIDE_BUILD], unique, &built, inner))
-		return false;
-	for (int k = 0; k < nkeys; k++)
-		read[HJG_SIDE_PROBE] = bms_add_member(read[HJG_SIDE_PROBE], outer_keys[k]);
-	if (!hjg_program_write_rows(writer, join->outer.plan, join->outer.scan, read[HJG_SIDE_PROBE], outer) ||
-		!write_probe(writer, probe, &built, outer_keys, outer, inner))
+		columns = bms_add_member(columns, from[w]);
+	hjg_node_columns((Node *) quals, &columns);
+	read_columns(&written, columns);
+	payload = bms_copy(written.read[written.built]);
+	if (!find_keys(writer, &written, HJG_SIDE_PROBE) || !find_keys(writer, &written, HJG_SIDE_BUILD) ||
+		!write_build(writer, &written, payload) || !write_side(writer, &written, written.driving) || !write_probe(writer, &written) ||
+		!write_residual(writer, &written, quals))
 		return false;
 	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
-		values[w] = from[w] < nouter ? outer[from[w]] : inner[from[w] - nouter];
+		values[w] = written.columns[from[w]];
 	return true;
 }
 

@@ -64,6 +64,7 @@ typedef enum HjgPlanScalars
 	HJG_SCALAR_DEVICE_NUMBER,	/* and its number, or HJG_NO_NUMBER */
 	HJG_SCALAR_IN_BACKEND,		/* 1: the backends are expected to be faster than a job */
 	HJG_SCALAR_BUILD_ROWS,		/* of all participants; the node and its children may have different numbers of them */
+	HJG_SCALAR_REVERSED,		/* 1: in a program, the hash table is built of the outer side */
 	HJG_SCALAR_Count
 } HjgPlanScalars;
 
@@ -119,7 +120,8 @@ typedef enum HjgAggregateScalars
 	HJG_AGGREGATE_SCALAR_PREDICTION,	/* the model's time in microseconds */
 	HJG_AGGREGATE_SCALAR_GROUPS,	/* number of expected groups in all */
 	HJG_AGGREGATE_SCALAR_DEVICE_KIND,	/* HjgDeviceKind that is to run the plan below as a program (hjg_program.h), or ANY: none, */
-	HJG_AGGREGATE_SCALAR_DEVICE_NUMBER,	/* and its number */
+	HJG_AGGREGATE_SCALAR_DEVICE_NUMBER,	/* its number, */
+	HJG_AGGREGATE_SCALAR_PROGRAM_GROUPS,	/* and the groups that it is expected to make */
 	HJG_AGGREGATE_SCALAR_Count
 } HjgAggregateScalars;
 

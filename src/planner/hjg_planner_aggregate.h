@@ -27,13 +27,23 @@ typedef struct HjgAggregateInput
 	const HjgPath *join;
 	const Path *scan;
 	Path	   *rows;
+	const struct HjgPlannedProgram *program;	/* that makes the groups, or NULL */
 } HjgAggregateInput;
 
-/*
- * Predict the time in which a GPU makes the groups of a path's rows by a program (planner_program.c), and set the device; less than 0: it cannot.
- */
-extern double hjg_planner_program_ns(PlannerInfo *root, const HjgGrouping *grouping, const Path *input, HjgDeviceId *device);
+/* A program that makes groups on a GPU. */
+typedef struct HjgPlannedProgram
+{
+	Path	   *path;			/* of the rows that it groups: a sequential scan, or a join */
+	HjgDeviceId device;
+	double		ngroups;		/* groups that it is expected to make, of which the node makes its own */
+	double		ns;				/* predicted time */
+} HjgPlannedProgram;
 
+/* Plan the program that makes the groups of a relation's rows (planner_program_group.c); false: a GPU cannot do it. */
+extern bool hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *input_rel, HjgPlannedProgram *program);
+
+/* Does a program make the groups of this path of the node? */
+extern bool hjg_planner_has_program(const Path *path);
 /* Make a path of the groups of the input. */
 extern Path *hjg_planner_aggregate(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateForm form,
 								   HjgAggregateInput input);

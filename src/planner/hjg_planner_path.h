@@ -115,6 +115,25 @@ typedef struct HjgKnownDevices
 	HjgPlannerCoupled coupled;
 } HjgKnownDevices;
 
+/* Rows of a relation that a program of the device process can make (planner_program.c). */
+typedef struct HjgProgramRows
+{
+	const RelOptInfo *rel;
+	Path	   *path;			/* a sequential scan, or an HjgPath, of one process */
+	RelOptInfo *driver;			/* the table whose rows drive the last pipeline */
+	HjgProgramShape shape;		/* without groups */
+} HjgProgramRows;
+
+typedef struct HjgPrograms
+{
+	bool		known;			/* the query's tables were looked at */
+	bool		possible;		/* all of them can be read by programs */
+	const char *why;			/* why a relation has no program */
+	int			n;
+	int			room;
+	HjgProgramRows *rows;
+} HjgPrograms;
+
 /* Facts that hold while one query is planned (planner_facts.c). One struct, because all of them begin and end with the query. */
 typedef struct HjgQueryFacts
 {
@@ -143,7 +162,10 @@ typedef struct HjgQueryFacts
 	int			nverdicts;
 	int			verdicts_room;
 	Relids		grouped;		/* relations whose rows are grouped, */
-	const char *grouping_declined;	/* and the reason why core groups them, or NULL */
+	const char *grouping_declined;	/* and the reason why core groups them, or NULL; */
+	HjgPrograms programs;
+	Relids		unprogrammed;	/* relations whose rows no program groups, though there is a GPU, */
+	const char *program_declined;	/* and the reason, or NULL */
 } HjgQueryFacts;
 
 /* Get the facts of the query that root plans; makes them at the first call. */
@@ -242,6 +264,8 @@ typedef enum HjgVerdictKind
 extern void hjg_planner_note(const PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKind kind, const char *why);
 /* Note why no GpuAggregate groups the rows of a relation; NULL: one does. */
 extern void hjg_planner_note_grouping(PlannerInfo *root, const RelOptInfo *rel, const char *why);
+/* Note why no program of a GPU groups the rows of a relation; NULL: one may. */
+extern void hjg_planner_note_program(PlannerInfo *root, const RelOptInfo *rel, const char *why);
 /* Report the verdicts on a query whose planning has ended. */
 extern void hjg_planner_report(PlannerInfo *root);
 /* The outermost join_pathlist hook of the last call that reached the node's hook. */
@@ -255,6 +279,7 @@ typedef struct HjgPath
 	CustomPath	custom;
 	JoinType	jointype;
 	bool		inner_unique;
+	bool		reversed;		/* in a program: the hash table is built of the outer side (planner_program.c) */
 	bool		bloom;			/* with a Bloom filter */
 	HjgDeviceId device;			/* device for its job */
 	bool		in_backend;		/* without a job */
@@ -279,6 +304,13 @@ typedef struct HjgOffer
 	HjgPrediction prediction;
 	Cost		saved;			/* of the outer child's price, by the join's Bloom filter */
 } HjgOffer;
+
+/* ---------- planner_program.c ---------- */
+
+/* Find the best program for a join among those of this pair and of pairs before. */
+extern void hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate);
+/* Find the rows of a relation that a program can make; NULL: none. */
+extern const HjgProgramRows *hjg_planner_program_rows(PlannerInfo *root, const RelOptInfo *rel);
 
 /* ---------- planner_units.c ---------- */
 
@@ -455,6 +487,8 @@ typedef struct HjgDistinct
 
 /* Does the query make its rows distinct, and nothing else of them? It is served as GROUP BY of all columns. */
 extern bool hjg_planner_is_plain_distinct(const Query *parse);
+/* May GpuAggregate serve the query, by its form? */
+extern bool hjg_planner_may_group(const Query *parse);
 /*
  * Find the columns that the node returns for these results, in core's partial form, and its input; false if the node cannot.
  * sortgrouprefs: of the results, or NULL. The caller sets target, having and ngroups.

@@ -30,15 +30,6 @@
 
 static create_upper_paths_hook_type previous_upper_paths_hook = NULL;
 
-/* May the node serve the query, by its form? */
-static bool
-has_grouping(const Query *parse)
-{
-	const bool	keys = parse->groupClause != NIL || hjg_planner_is_plain_distinct(parse);
-
-	return hjg_aggregate && (parse->hasAggs || keys) && parse->groupingSets == NIL && (!keys || enable_hashagg);
-}
-
 /* ---------- the last join of a query ---------- */
 
 /*
@@ -54,7 +45,7 @@ hjg_planner_expect_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 
 	candidate->aggregates = NULL;
 	candidate->spared = 0;
-	if (!has_grouping(root->parse) || joinrel->reloptkind != RELOPT_JOINREL || root->join_search_private != NULL ||
+	if (!hjg_planner_may_group(root->parse) || joinrel->reloptkind != RELOPT_JOINREL || root->join_search_private != NULL ||
 		!bms_equal(joinrel->relids, HJG_ALL_RELS(root)))
 		return;
 	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &core_costs);
@@ -269,9 +260,9 @@ add_parallel_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGroup
 	}
 }
 
-/* Is there a path of the node in the list, below core's Agg or Gather? */
+/* Find a path of the node in the list, below core's Agg or Gather; program: one whose groups a program makes. */
 static bool
-has_ours(const List *paths)
+has_ours(const List *paths, bool program)
 {
 	ListCell   *lc;
 
@@ -283,7 +274,7 @@ has_ours(const List *paths)
 			path = ((const AggPath *) path)->subpath;
 		if (IsA(path, GatherPath))
 			path = ((const GatherPath *) path)->subpath;
-		if (hjg_planner_is_grouping(path))
+		if (hjg_planner_is_grouping(path) && (!program || hjg_planner_has_program(path)))
 			return true;
 	}
 	return false;
@@ -303,6 +294,24 @@ offer_paths(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_
 		add_parallel(root, input_rel->rows, grouped_rel, grouping, input);
 	else
 		add_serial(root, grouped_rel, grouping, input);
+}
+
+/* Offer the path of a program, if there is one, and note if it is not taken. */
+static void
+offer_program(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel, const HjgGrouping *grouping)
+{
+	HjgPlannedProgram program;
+	HjgAggregateInput input = {.program = &program};
+
+	if (!hjg_planner_program(root, grouping, input_rel, &program))
+		return;
+	if (hjg_planner_is_ours(program.path))
+		input.join = (const HjgPath *) program.path;
+	else
+		input.scan = program.path;
+	add_serial(root, grouped_rel, grouping, input);
+	if (!has_ours(grouped_rel->pathlist, true))
+		hjg_planner_note_program(root, input_rel, "the plan without one is expected to cost less");
 }
 
 /* Offer all paths; returns the reason if none was taken, or NULL. */
@@ -332,7 +341,8 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 		rows[partial].rows = describe_grouped_rows(&grouping, partial && paths == NIL ? NULL : partial ? linitial(paths) : input_rel->cheapest_total_path,
 												   inputs[partial]);
 	}
-	if (!has_input(inputs[0]) && !has_input(inputs[1]) && !has_input(rows[0]) && !has_input(rows[1]))
+	if (!has_input(inputs[0]) && !has_input(inputs[1]) && !has_input(rows[0]) && !has_input(rows[1]) &&
+		hjg_planner_program_rows(root, input_rel) == NULL)
 		return "its rows come neither from a table that can be read in place nor from a GpuHashJoin";
 	hjg_planner_set_results(root, &grouping, target, having, input_rel->rows);
 	if (grouping.distinct == NULL)
@@ -344,7 +354,8 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 		offer_paths(root, input_rel, grouped_rel, &grouping, partial, inputs[partial]);
 		offer_paths(root, input_rel, grouped_rel, &grouping, partial, rows[partial]);
 	}
-	return has_ours(grouped_rel->pathlist) ? NULL : HJG_CORE_COSTS_LESS;
+	offer_program(root, input_rel, grouped_rel, &grouping);
+	return has_ours(grouped_rel->pathlist, false) ? NULL : HJG_CORE_COSTS_LESS;
 }
 
 static void
@@ -358,7 +369,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_r
 		hjg_planner_check_reached(root);
 	if (hjg_explain_declined && stage == UPPERREL_FINAL)
 		hjg_planner_report(root);
-	if (!hjg_enabled || (stage != UPPERREL_GROUP_AGG && stage != UPPERREL_DISTINCT) || !has_grouping(root->parse) ||
+	if (!hjg_enabled || (stage != UPPERREL_GROUP_AGG && stage != UPPERREL_DISTINCT) || !hjg_planner_may_group(root->parse) ||
 		(input_rel->reloptkind != RELOPT_JOINREL && input_rel->reloptkind != RELOPT_BASEREL))
 		return;
 	if (stage == UPPERREL_GROUP_AGG)

@@ -37,7 +37,7 @@ typedef struct AggregatePath
 	bool		partial;		/* aggregates are in partial form */
 	double		ngroups;		/* in all */
 	List	   *having;
-	HjgDeviceId device;			/* that runs the input as a program; ANY: none */
+	HjgPlannedProgram program;	/* that makes the groups, if its device is not ANY */
 	double		prediction_us;
 	Cost		join_price;		/* the price of that time in a join */
 } AggregatePath;
@@ -287,7 +287,8 @@ make_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, L
 	cscan->custom_plans = custom_plans;
 	cscan->custom_scan_tlist = hjg_planner_append_columns(NIL, linitial(custom_plans));
 	scalars = list_make5_int(path->partial, (int) Min(path->prediction_us * hjg_planner_crowding(&path->custom.path), PG_INT32_MAX),
-							 (int) Min(path->ngroups, PG_INT32_MAX), (int) path->device.kind, path->device.number);
+							 (int) Min(path->ngroups, PG_INT32_MAX), (int) path->program.device.kind, path->program.device.number);
+	scalars = lappend_int(scalars, (int) Min(path->program.ngroups, PG_INT32_MAX));
 	/* begins with a node, as that of a GpuHashJoin */
 	cscan->custom_private = list_make3(scalars, path->operators, find_keys_by_core(path->keys, cscan->custom_scan_tlist));
 	arguments = append_aggregates(cscan, path);
@@ -303,22 +304,19 @@ const CustomPathMethods hjg_planner_grouping_methods = {
 
 /* ---------- paths ---------- */
 
-/* Let a GPU run the path's input as a program, if that is possible and expected to take less time. */
+/* Have a program make the path's groups; hjoin_gpu.force leaves no other choice. */
 static void
-consider_program(PlannerInfo *root, const HjgGrouping *grouping, const HjgUnitCosts *costs, Path *input, AggregatePath *own)
+set_program(AggregatePath *own, const HjgPlannedProgram *program)
 {
 	Path	   *path = &own->custom.path;
-	HjgDeviceId device;
-	const double ns = hjg_planner_program_ns(root, grouping, input, &device);
-	const Cost	price = ns / hjg_planner_scan_unit_ns(costs);
+	HjgUnitCosts costs;
 
-	if (ns < 0 || (price >= path->total_cost && !hjg_force))
-		return;
-	own->device = device;
-	own->prediction_us = ns / 1000.0;
+	hjg_planner_unit_costs(&costs, path->rows);
+	own->program = *program;
+	own->prediction_us = program->ns / 1000.0;
 	/* no filter of a join above can travel below it */
 	own->join_price = 0;
-	path->startup_cost = path->total_cost = price;
+	path->startup_cost = path->total_cost = hjg_force ? 0 : program->ns / hjg_planner_scan_unit_ns(&costs);
 }
 
 /* Make a path over the input; ns: the additional time. */
@@ -364,8 +362,6 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 	hjg_planner_unit_costs(&costs, input->rows);
 	own->prediction_us = (ns + by_core_ns(&costs, input->rows, &grouping->work)) / 1000.0;
 	own->join_price = ns / unit_ns;
-	if (groups.form != HJG_AGGREGATE_SHARED && input->parallel_workers == 0)
-		consider_program(root, grouping, &costs, input, own);
 	return path;
 }
 
@@ -418,8 +414,7 @@ aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 	copy->total_cost = Max(copy->total_cost - scan_credit(grouping, scan, &times, &costs, unit_ns), copy->startup_cost);
 	own = (AggregatePath *) make_path(root, grouped_rel, grouping, groups, copy,
 									  grouping_ns(hjg_planner_facts(root), &costs, &input, groups, grouping->keys, &grouping->work), unit_ns);
-	if (own->device.kind == HJG_KIND_ANY)
-		own->prediction_us += (times.own_ns + hjg_model_wait_ns(&times, 0) + times.map_ns) / 1000.0;
+	own->prediction_us += (times.own_ns + hjg_model_wait_ns(&times, 0) + times.map_ns) / 1000.0;
 	return &own->custom.path;
 }
 
@@ -444,10 +439,21 @@ hjg_planner_aggregate_rows(PlannerInfo *root, RelOptInfo *grouped_rel, const Hjg
 Path *
 hjg_planner_aggregate(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateForm form, HjgAggregateInput input)
 {
+	Path	   *path;
+
 	if (input.rows != NULL)
 		return hjg_planner_aggregate_rows(root, grouped_rel, grouping, form, input.rows, input.rows->parent->rows);
-	return input.join != NULL ? aggregate_join(root, grouped_rel, grouping, form, input.join) :
+	path = input.join != NULL ? aggregate_join(root, grouped_rel, grouping, form, input.join) :
 		aggregate_scan(root, grouped_rel, grouping, form, input.scan);
+	if (input.program != NULL)
+		set_program((AggregatePath *) path, input.program);
+	return path;
+}
+
+bool
+hjg_planner_has_program(const Path *path)
+{
+	return ((const AggregatePath *) path)->program.device.kind != HJG_KIND_ANY;
 }
 
 Path *

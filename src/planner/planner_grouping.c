@@ -21,6 +21,7 @@
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 
+#include "base/hjg_base.h"
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
@@ -266,6 +267,14 @@ hjg_planner_is_plain_distinct(const Query *parse)
 {
 	return parse->distinctClause != NIL && !parse->hasDistinctOn && parse->groupClause == NIL && parse->groupingSets == NIL &&
 		!parse->hasAggs && !parse->hasWindowFuncs && !parse->hasTargetSRFs;
+}
+
+bool
+hjg_planner_may_group(const Query *parse)
+{
+	const bool	keys = parse->groupClause != NIL || hjg_planner_is_plain_distinct(parse);
+
+	return hjg_aggregate && (parse->hasAggs || keys) && parse->groupingSets == NIL && (!keys || enable_hashagg);
 }
 
 bool

@@ -68,6 +68,7 @@ consider_pair(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelO
 	candidate.consider_startup = joinrel->consider_startup && root->query_pathkeys == NIL;
 	candidate.outer.known = candidate.inner.known = candidate.quals_known = false;
 	candidate.hashclauses = NIL;
+	hjg_planner_program_join(root, &candidate);
 	why = prune_join(root, &candidate, &kind);
 	if (why == NULL)
 	{

@@ -1,42 +1,40 @@
 /*
  * planner_program.c
- *	  Decides whether the plan below a GpuAggregate can be a program of the device process (layout/hjg_program.h), and predicts its time.
+ *	  Finds the rows that programs of the device process (layout/hjg_program.h) can make, and predicts their time.
  *
- * All tables must be kept, as far as a sample tells, in codes: node_program.c looks at each segment, and reads the child where that was
+ * A program has an order of joins of its own: on a GPU other joins are cheap than in a backend, it reads tables by sequential scans only,
+ * and each of its hash tables has one row for a key. So while core searches for the best order, the best one for a program is kept for each
+ * relation beside core's lists, with a path for the node, which reads the same rows if the program cannot be run. It is used at
+ * the end, by a GpuAggregate (planner_program_group.c).
+ *
+ * All tables of the query must be kept, as far as a sample tells: node_program.c looks at each segment, and reads the child where that was
  * wrong. The rules here are those of node_program_rows.c, which decides again.
  */
 #include "postgres.h"
 
 #include "access/table.h"
-#include "miscadmin.h"
+#include "catalog/pg_type_d.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
+#include "optimizer/clauses.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/selfuncs.h"
 
 #include "base/hjg_base.h"
+#include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
-#include "planner/hjg_planner_aggregate.h"
+#include "planner/hjg_planner_path.h"
 #include "scan/hjg_scan.h"
 
 /* Least part of a table that must be kept. */
 #define LEAST_KEPT 0.9
 
-/* Most different strings of a key: their numbers are looked up in each segment. */
-#define MOST_STRINGS 1000
+/* Most relations whose rows are kept in mind: of a query of many tables programs have not all orders. */
+#define MOST_ROWS 256
 
-/* Most groups: one process takes them all, where several would divide them, and a filter of a join above may leave few. */
-#define MOST_GROUPS 100000
-
-/* A program before it is written. */
-typedef struct Forecast
-{
-	PlannerInfo *root;
-	HjgProgramShape shape;
-} Forecast;
+/* ---------- tables ---------- */
 
 /* Can the conditions of a table be steps? */
 static bool
@@ -58,49 +56,167 @@ are_conditions_simple(PlannerInfo *root, const RelOptInfo *rel, Relation relatio
 	return simple.n == list_length(quals);
 }
 
-/* Find the attributes of a table that the query's rows and its conditions read; false if there is anything else. */
+/* Find the attributes of a table that the query's rows, and those that its conditions read; false if there is anything else. */
 static bool
-find_read(const RelOptInfo *rel, Bitmapset **read)
+find_read(const PlannerInfo *root, const RelOptInfo *rel, Bitmapset **read, Bitmapset **tested)
 {
+	/* the only table of a query has its keys among its columns by now, which the node computes */
+	const bool	alone = bms_membership(root->all_baserels) == BMS_SINGLETON;
 	ListCell   *lc;
 
 	foreach(lc, rel->reltarget->exprs)
 	{
-		const Var  *var = lfirst(lc);
-
-		if (!IsA(var, Var) || var->varattno <= 0)
+		if ((!alone && !IsA(lfirst(lc), Var)) || !hjg_scan_find_attributes(list_make1(lfirst(lc)), rel->relid, read))
 			return false;
-		*read = bms_add_member(*read, var->varattno);
 	}
 	foreach(lc, rel->baserestrictinfo)
-		if (!hjg_scan_find_attributes(list_make1(lfirst_node(RestrictInfo, lc)->clause), rel->relid, read))
+		if (!hjg_scan_find_attributes(list_make1(lfirst_node(RestrictInfo, lc)->clause), rel->relid, tested))
 			return false;
 	return true;
 }
 
-static bool
-is_scan_fit(Forecast *forecast, const Path *path)
+/* Find the attributes that are strings. */
+static Bitmapset *
+find_strings(TupleDesc desc, const Bitmapset *attnos)
 {
-	const RelOptInfo *rel = path->parent;
-	const RangeTblEntry *rte = planner_rt_fetch(rel->relid, forecast->root);
-	Bitmapset  *read = NULL;
-	Relation	relation;
-	bool		fit;
+	Bitmapset  *strings = NULL;
 
-	if (path->param_info != NULL || rte->rtekind != RTE_RELATION || rte->inh || !find_read(rel, &read) || bms_is_empty(read))
+	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
+		if (TupleDescAttr(desc, attno - 1)->attlen == -1 && getBaseType(TupleDescAttr(desc, attno - 1)->atttypid) != NUMERICOID)
+			strings = bms_add_member(strings, attno);
+	return strings;
+}
+
+/*
+ * Are enough of a table's rows kept? Those that the query needs must be in codes. Of columns that are only tested strings need not be: they
+ * are tested one by one.
+ */
+static bool
+are_columns_kept(HjgProgramShape *shape, const RelOptInfo *rel, Relation relation, const Bitmapset *read, const Bitmapset *tested)
+{
+	Bitmapset  *strings = find_strings(RelationGetDescr(relation), bms_union(read, tested));
+
+	if ((!bms_is_empty(read) && hjg_scan_kept_share(relation, rel->pages, read, true) < LEAST_KEPT) ||
+		(!bms_is_empty(tested) && hjg_scan_kept_share(relation, rel->pages, tested, false) < LEAST_KEPT))
 		return false;
+	for (int attno = -1; (attno = bms_next_member(strings, attno)) >= 0;)
+		if (bms_is_member(attno, read) || hjg_scan_kept_share(relation, rel->pages, bms_make_singleton(attno), true) >= LEAST_KEPT)
+			shape->word_pages += rel->pages;
+		else
+			shape->strings += rel->tuples;
+	return true;
+}
+
+/* Find why a table's rows cannot be a program's, or NULL; adds them to the shape. */
+static const char *
+check_table(PlannerInfo *root, const RelOptInfo *rel, HjgProgramShape *shape)
+{
+	const RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
+	const char *why = NULL;
+	Bitmapset  *read = NULL;
+	Bitmapset  *tested = NULL;
+	Relation	relation;
+	int			nread;
+
+	if (rte->rtekind != RTE_RELATION || rte->inh || !bms_is_empty(rel->lateral_relids) || !find_read(root, rel, &read, &tested))
+		return "rows come from something else than columns of a table";
+	nread = bms_num_members(bms_union(read, tested));
+	if (nread == 0)
+		return "no column of a table is read";
 	/* the planner holds a lock already */
 	relation = table_open(rte->relid, NoLock);
-	fit = hjg_scan_heap_readable(relation) && are_conditions_simple(forecast->root, rel, relation) &&
-		hjg_scan_kept_share(relation, rel->pages, read, true) >= LEAST_KEPT;
+	if (!hjg_scan_heap_readable(relation) || !are_conditions_simple(root, rel, relation))
+		why = "a table has conditions that are core's";
+	else if (!are_columns_kept(shape, rel, relation, read, tested))
+		why = "a column of a table is not kept, or not in codes";
 	table_close(relation, NoLock);
-	forecast->shape.ntables++;
-	forecast->shape.pages += rel->pages;
-	forecast->shape.rows += rel->tuples;
-	forecast->shape.values += rel->tuples * bms_num_members(read);
-	forecast->shape.column_pages += rel->pages * (double) bms_num_members(read);
-	return fit;
+	shape->ntables = 1;
+	shape->pages = rel->pages;
+	shape->values = rel->tuples * nread;
+	shape->column_pages = rel->pages * (double) nread;
+	return why;
 }
+
+/* Keep rows in mind, in the planner's memory. */
+static void
+add_rows(HjgQueryFacts *facts, HjgProgramRows rows)
+{
+	HjgPrograms *programs = &facts->programs;
+
+	if (programs->n == programs->room)
+	{
+		programs->room = Max(2 * programs->room, 16);
+		programs->rows = programs->rows == NULL ? palloc(programs->room * sizeof(HjgProgramRows)) :
+			repalloc(programs->rows, programs->room * sizeof(HjgProgramRows));
+	}
+	programs->rows[programs->n++] = rows;
+}
+
+/* Look at all tables of the query; returns why there is no program, or NULL. */
+static const char *
+add_tables(PlannerInfo *root, HjgQueryFacts *facts)
+{
+	for (int rti = 1; rti < root->simple_rel_array_size; rti++)
+	{
+		RelOptInfo *rel = root->simple_rel_array[rti];
+		HjgProgramRows rows = {.rel = rel, .driver = rel};
+		const char *why;
+
+		if (rel == NULL || rel->reloptkind != RELOPT_BASEREL)
+			continue;
+		why = check_table(root, rel, &rows.shape);
+		if (why != NULL || facts->programs.n == HJG_PROGRAM_MAX_PIPELINES)
+			return why != NULL ? why : "its tables are too many";
+		rows.path = create_seqscan_path(root, rel, NULL, 0);
+		add_rows(facts, rows);
+	}
+	return NULL;
+}
+
+/* May the query have programs? Looks at its tables when first asked; GEQO frees joins with the memory of their paths. */
+static bool
+has_programs(PlannerInfo *root, HjgQueryFacts *facts)
+{
+	HjgPrograms *programs = &facts->programs;
+	MemoryContext caller;
+
+	if (!programs->known)
+	{
+		programs->known = true;
+		programs->possible = hjg_kept_columns && !facts->repeated && hjg_planner_may_group(root->parse) && hjg_planner_device_ready(facts) &&
+			hjg_planner_gpu(facts) != NULL;
+		if (programs->possible)
+		{
+			caller = MemoryContextSwitchTo(root->planner_cxt);
+			programs->why = add_tables(root, facts);
+			programs->possible = programs->why == NULL;
+			MemoryContextSwitchTo(caller);
+		}
+	}
+	return programs->possible;
+}
+
+/* Find the rows of a relation; NULL: no program makes them. */
+static HjgProgramRows *
+find_program_rows(HjgQueryFacts *facts, const RelOptInfo *rel)
+{
+	HjgPrograms *programs = &facts->programs;
+
+	for (int i = programs->n - 1; i >= 0; i--)
+		if (programs->rows[i].rel == rel)
+			return &programs->rows[i];
+	return NULL;
+}
+
+const HjgProgramRows *
+hjg_planner_program_rows(PlannerInfo *root, const RelOptInfo *rel)
+{
+	HjgQueryFacts *facts = hjg_planner_facts(root);
+
+	return has_programs(root, facts) ? find_program_rows(facts, rel) : NULL;
+}
+
+/* ---------- joins ---------- */
 
 /* Are the keys of a join integer columns? */
 static bool
@@ -122,112 +238,155 @@ are_keys_fit(const HjgPath *join)
 	return true;
 }
 
-static const Path *
-below_projection(const Path *path)
+/* Do all conditions of an inner join beside its keys compare columns as those of tables do? */
+static bool
+are_residuals_simple(const HjgPath *join)
 {
-	return IsA(path, ProjectionPath) ? ((const ProjectionPath *) path)->subpath : path;
+	HjgConditions conditions = {0};
+	ListCell   *lc;
+
+	foreach(lc, join->restrictlist)
+	{
+		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (!list_member_ptr(join->hashclauses, rinfo) &&
+			(join->jointype != JOIN_INNER || contain_subplans((Node *) rinfo->clause) || hjg_scan_condition_make(&conditions, rinfo->clause) == NULL))
+			return false;
+	}
+	return true;
 }
 
 /*
- * Has a row at most one partner on the build side? Core knows that of tables, not of joins. A join of a program has no more rows than the
+ * Has a row at most one partner on this side of a join? Core knows that of tables, not of joins. A join of a program has no more rows than the
  * table that drives it, so a unique index of that table on the key is enough.
  */
 static bool
-has_one_partner(PlannerInfo *root, const HjgPath *join)
+is_side_unique(PlannerInfo *root, const HjgPath *join, bool inner, RelOptInfo *driver)
 {
-	const Path *driver = below_projection(lsecond(join->custom.custom_paths));
+	const Relids side = ((Path *) (inner ? lsecond(join->custom.custom_paths) : linitial(join->custom.custom_paths)))->parent->relids;
 	List	   *exprs = NIL;
 	List	   *operators = NIL;
 	ListCell   *lc;
 
-	if (join->inner_unique)
+	if (inner && join->inner_unique)
 		return true;
-	while (hjg_planner_is_ours(driver))
-		driver = below_projection(linitial(((const CustomPath *) driver)->custom_paths));
 	foreach(lc, join->hashclauses)
 	{
 		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 		const OpExpr *clause = castNode(OpExpr, rinfo->clause);
-		Expr	   *key = hjg_scan_strip_relabel(rinfo->outer_is_left ? lsecond(clause->args) : linitial(clause->args));
+		/* the mark which side is the outer one may have changed since the path was made */
+		const bool	is_left = bms_is_subset(rinfo->left_relids, side);
+		Expr	   *key = hjg_scan_strip_relabel(is_left ? linitial(clause->args) : lsecond(clause->args));
 
-		if (((Var *) key)->varno != driver->parent->relid)
-			return false;
+		if (((Var *) key)->varno != driver->relid)
+			continue;
 		exprs = lappend(exprs, key);
 		operators = lappend_oid(operators, clause->opno);
 	}
-	return relation_has_unique_index_for(root, driver->parent, NIL, exprs, operators);
+	return exprs != NIL && relation_has_unique_index_for(root, driver, NIL, exprs, operators);
 }
 
+/* Choose the side of a join that a program makes a hash table of; returns the table that drives the other one, or NULL. */
+static RelOptInfo *
+choose_driver(PlannerInfo *root, HjgPath *join, RelOptInfo *outer, RelOptInfo *inner)
+{
+	const JoinType type = join->jointype;
+	bool		fit;
+
+	join->reversed = type == JOIN_RIGHT || type == HJG_JOIN_RIGHT_SEMI || type == HJG_JOIN_RIGHT_ANTI;
+	if (type == JOIN_INNER || type == JOIN_LEFT || type == JOIN_RIGHT)
+		fit = is_side_unique(root, join, !join->reversed, join->reversed ? outer : inner);
+	else
+		fit = join->reversed || type == JOIN_SEMI || type == JOIN_ANTI;
+	if (!fit && type == JOIN_INNER)
+		fit = join->reversed = is_side_unique(root, join, false, outer);
+	return !fit ? NULL : join->reversed ? inner : outer;
+}
+
+/* Add the shapes of both sides of a join, and its own. */
+static HjgProgramShape
+add_shapes(const HjgProgramShape *built, double built_rows, const HjgProgramShape *driving, double driving_rows)
+{
+	return (HjgProgramShape) {
+		.ntables = built->ntables + driving->ntables, .pages = built->pages + driving->pages,
+		.column_pages = built->column_pages + driving->column_pages,
+		.values = built->values + driving->values, .probes = built->probes + driving->probes + driving_rows,
+		.entered = built->entered + driving->entered + built_rows, .strings = built->strings + driving->strings,
+		.word_pages = built->word_pages + driving->word_pages
+	};
+}
+
+/* Make a path of the node for the join, for the case that the program cannot be run. */
+static HjgPath
+make_program_join(const HjgCandidate *candidate, Path *outer, Path *inner)
+{
+	RelOptInfo *joinrel = candidate->joinrel;
+	HjgPath		own = {
+		.jointype = candidate->jointype, .inner_unique = candidate->extra->inner_unique, .build_rows = inner->rows, .unit_ns = 1,
+		.ns_cost = 1, .hashclauses = candidate->hashclauses, .restrictlist = candidate->extra->restrictlist,
+		.even_cost = Max(outer->total_cost + inner->total_cost, 1)
+	};
+
+	own.custom.path = (Path) {
+		.type = T_CustomPath, .pathtype = T_CustomScan, .parent = joinrel, .pathtarget = joinrel->reltarget, .rows = joinrel->rows,
+		.parallel_safe = joinrel->consider_parallel, .startup_cost = own.even_cost, .total_cost = own.even_cost
+	};
+	own.custom.flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	own.custom.custom_paths = list_make2(outer, inner);
+	HJG_SET_CLAUSES(&own.custom, candidate->extra->restrictlist);
+	own.custom.methods = &hjg_planner_path_methods;
+	return own;
+}
+
+/* Have all columns of a join's rows a table of their own? */
 static bool
-is_input_fit(Forecast *forecast, const Path *path)
+are_plain_columns(const RelOptInfo *joinrel)
 {
-	const HjgPath *join;
-
-	check_stack_depth();
-	path = below_projection(path);
-	if (path->pathtype == T_SeqScan)
-		return is_scan_fit(forecast, path);
-	join = (const HjgPath *) path;
-	if (!hjg_planner_is_ours(path) || path->param_info != NULL || path->parallel_workers > 0 || !are_keys_fit(join) ||
-		list_length(join->restrictlist) != list_length(join->hashclauses))
-		return false;
-	if (join->jointype == JOIN_INNER || join->jointype == JOIN_LEFT ? !has_one_partner(forecast->root, join) :
-		join->jointype != JOIN_SEMI && join->jointype != JOIN_ANTI)
-		return false;
-	forecast->shape.probes += path->rows;
-	return is_input_fit(forecast, linitial(join->custom.custom_paths)) && is_input_fit(forecast, lsecond(join->custom.custom_paths));
-}
-
-/* Is the key a column of integers, numerics, or few different strings? */
-static bool
-is_key_fit(PlannerInfo *root, Node *key, Oid operator)
-{
-	const Oid	function = get_opcode(operator);
-	const HjgSimpleOperator *simple = hjg_vector_simple_operator(function);
-	HjgComparison comparison;
-
-	key = (Node *) hjg_scan_strip_relabel(key);
-	if (!IsA(key, Var))
-		return false;
-	if (simple != NULL)
-		return simple->ordinal == HJG_ORDINAL_INT;
-	return hjg_vector_numeric_operator(function, &comparison) ||
-		(hjg_vector_bytes_operator(function) != NULL && estimate_num_groups(root, list_make1(key), 1e9, NULL, NULL) <= MOST_STRINGS);
-}
-
-/* Is there anything but columns, operands and arithmetic? */
-static bool
-has_other_terms(Node *node, void *unused)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, CaseExpr) || IsA(node, CoalesceExpr) || (IsA(node, FuncExpr) && hjg_arithmetic(((FuncExpr *) node)->funcid) == NULL))
-		return true;
-	return expression_tree_walker(node, has_other_terms, unused);
-}
-
-double
-hjg_planner_program_ns(PlannerInfo *root, const HjgGrouping *grouping, const Path *input, HjgDeviceId *device)
-{
-	Forecast	forecast = {.root = root};
-	HjgQueryFacts *facts;
-	const HjgPlannerGpu *gpu;
 	ListCell   *lc;
 
-	if (!hjg_kept_columns || grouping->work.by_core > 0 || grouping->distinct != NULL || grouping->ngroups > MOST_GROUPS ||
-		list_length(grouping->keys) > HJG_PROGRAM_MAX_KEYS || has_other_terms((Node *) grouping->arguments, NULL))
-		return -1;
-	facts = hjg_planner_facts(root);
-	gpu = hjg_planner_device_ready(facts) ? hjg_planner_gpu(facts) : NULL;
-	if (gpu == NULL || facts->repeated)
-		return -1;
-	foreach(lc, grouping->keys)
-		if (!is_key_fit(root, lfirst(lc), list_nth_oid(grouping->operators, foreach_current_index(lc))))
-			return -1;
-	if (!is_input_fit(&forecast, input))
-		return -1;
-	*device = (HjgDeviceId) {.kind = HJG_KIND_CUDA, .number = gpu->number};
-	forecast.shape.ngroups = grouping->ngroups;
-	forecast.shape.nsteps = grouping->work.nsteps;
-	return hjg_model_program_ns(&forecast.shape);
+	foreach(lc, joinrel->reltarget->exprs)
+		if (!IsA(lfirst(lc), Var))
+			return false;
+	return true;
+}
+
+void
+hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate)
+{
+	HjgQueryFacts *facts = candidate->facts;
+	HjgProgramRows *outer;
+	HjgProgramRows *inner;
+	HjgProgramRows *known;
+	HjgProgramRows rows = {.rel = candidate->joinrel};
+	HjgCandidate pair;
+	HjgPath		own;
+
+	if (candidate->joinrel->reloptkind != RELOPT_JOINREL || root->join_search_private != NULL || !has_programs(root, facts) ||
+		(outer = find_program_rows(facts, candidate->outerrel)) == NULL || (inner = find_program_rows(facts, candidate->innerrel)) == NULL ||
+		!are_plain_columns(candidate->joinrel))
+		return;
+	/* whether the pair is eligible for other paths is asked later */
+	pair = *candidate;
+	if (hjg_planner_check_rules(root, &pair) != NULL || pair.unique_outer || pair.unique_inner)
+		return;
+	own = make_program_join(&pair, outer->path, inner->path);
+	facts->programs.why = "a join's key is no integer column, or it has conditions that are core's";
+	if (!are_keys_fit(&own) || !are_residuals_simple(&own))
+		return;
+	facts->programs.why = "a row of a join has several partners on either side";
+	rows.driver = choose_driver(root, &own, outer->driver, inner->driver);
+	if (rows.driver == NULL)
+		return;
+	rows.shape = own.reversed ? add_shapes(&outer->shape, outer->rel->rows, &inner->shape, inner->rel->rows) :
+		add_shapes(&inner->shape, inner->rel->rows, &outer->shape, outer->rel->rows);
+	known = find_program_rows(facts, candidate->joinrel);
+	if (known == NULL && facts->programs.n == MOST_ROWS)
+		return;
+	if (known != NULL && hjg_model_program_ns(&known->shape) <= hjg_model_program_ns(&rows.shape))
+		return;
+	rows.path = memcpy(palloc(sizeof(HjgPath)), &own, sizeof(HjgPath));
+	if (known != NULL)
+		*known = rows;
+	else
+		add_rows(facts, rows);
 }

@@ -79,6 +79,15 @@ hjg_planner_note_grouping(PlannerInfo *root, const RelOptInfo *rel, const char *
 	facts->grouping_declined = why;
 }
 
+void
+hjg_planner_note_program(PlannerInfo *root, const RelOptInfo *rel, const char *why)
+{
+	HjgQueryFacts *facts = hjg_planner_facts(root);
+
+	facts->unprogrammed = rel->relids;
+	facts->program_declined = why;
+}
+
 /* Name the relations of a side, for messages. */
 static char *
 relation_names(PlannerInfo *root, Relids relids)
@@ -116,6 +125,11 @@ hjg_planner_report(PlannerInfo *root)
 				(errmsg("%s declined for the rows of (%s)", HJG_AGGREGATE_NAME, relation_names(root, facts->grouped)),
 				 errdetail("Reason: %s.", facts->grouping_declined)));
 	facts->grouping_declined = NULL;
+	if (facts->program_declined != NULL)
+		ereport(NOTICE,
+				(errmsg("no program of a GPU for the rows of (%s)", relation_names(root, facts->unprogrammed)),
+				 errdetail("Reason: %s.", facts->program_declined)));
+	facts->program_declined = NULL;
 }
 
 /* Has core offered a join of the query to the hook? It does not ask for joins without rows. */

@@ -21,7 +21,7 @@
 /* Why rows cannot be collected. */
 #define NO_PAGES "rows are not read from pages"
 #define NOT_KEPT "columns are not kept"
-#define NO_CODES "values of a column have no codes"
+#define NO_VALUES "values of a column cannot be kept"
 #define MANY_LIVE "too many blocks have to be read"
 
 typedef struct Collector
@@ -35,12 +35,12 @@ typedef struct Collector
 	BlockNumber *live;			/* [most_live]: to be read */
 } Collector;
 
-/* Have all columns codes, of values or words? */
+/* Have all columns values? */
 static bool
-have_codes(const HjgKeptColumn *const *columns, int ncolumns)
+are_kept(const HjgKeptColumn *const *columns, int ncolumns)
 {
 	for (int c = 0; c < ncolumns; c++)
-		if (columns[c]->code == HJG_KEPT_NOT || columns[c]->code == HJG_KEPT_BYTES)
+		if (columns[c]->code == HJG_KEPT_NOT)
 			return false;
 	return true;
 }
@@ -56,8 +56,8 @@ add_segment(Collector *collector, const HjgCollectedSegment *segment)
 		nrows += segment->runs[r].end_row - segment->runs[r].first_row;
 	if (nrows == 0)
 		return NULL;
-	if (!have_codes(segment->columns, to->ncolumns))
-		return NO_CODES;
+	if (!are_kept(segment->columns, to->ncolumns))
+		return NO_VALUES;
 	if (to->nsegments == collector->max_segments)
 	{
 		collector->max_segments *= 2;
@@ -141,7 +141,7 @@ collect_kept(Collector *collector)
 		CHECK_FOR_INTERRUPTS();
 		hjg_scan_kept_open(opener, number, ((HeapScanDesc) collector->scan)->rs_strategy);
 		if (open->impossible)
-			return NO_CODES;
+			return NO_VALUES;
 		if (!note_live_blocks(collector))
 			return MANY_LIVE;
 		nlive = collector->nlive - nlive;
@@ -238,7 +238,7 @@ begin_collection(Collector *collector, double most_live)
 	HjgCollection *to = collector->to;
 
 	opener->nblocks = ((HeapScanDesc) collector->scan)->rs_nblocks;
-	opener->reads_words_only = true;
+	opener->reads_strings_only = true;
 	opener->fills = hjg_scan_kept_opener_note(opener);
 	if (!opener->fills || !hjg_kept_promises(opener->hold, hjg_kept_count_segments(opener->nblocks)))
 		return NOT_KEPT;

@@ -472,6 +472,7 @@ write_steps(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 		const hjg_u32 right = below(w, one_in(w, 5) ? HJG_PROGRAM_REGISTERS : 8);
 		const int	one = find_boolean(w);
 		const int	other = find_boolean(w);
+		HjgProgramStep *step;
 
 		switch (below(w, 8))
 		{
@@ -480,11 +481,13 @@ write_steps(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 				load_column(w, pipeline, to, below(w, relation->ncolumns));
 				break;
 			case 2:
-				add_step(w, pipeline, HJG_PROGRAM_CONSTANT, to, 0, 0)->low = some_number(w);
+				step = add_step(w, pipeline, HJG_PROGRAM_CONSTANT, to, 0, 0);
+				step->low = some_number(w);
+				step->high = one_in(w, 4);
 				w->boolean[to] = false;
 				break;
 			case 3:
-				add_step(w, pipeline, (HjgProgramOp) (HJG_PROGRAM_ADD + below(w, 4)), to, left, right);
+				add_step(w, pipeline, (HjgProgramOp) (HJG_PROGRAM_ADD + below(w, 5)), to, left, right);
 				w->boolean[to] = false;
 				break;
 			case 4:
@@ -647,7 +650,7 @@ evaluate_row(Writer *w, const Relation *relation, const HjgProgramPipeline *pipe
 				regs[step->to] = relation->cells[step->arg][row];
 				break;
 			case HJG_PROGRAM_CONSTANT:
-				regs[step->to] = number_cell((hjg_u64) step->low, false);
+				regs[step->to] = number_cell((hjg_u64) step->low, step->high != 0);
 				break;
 			case HJG_PROGRAM_ADD:
 				regs[step->to] = number_cell((hjg_u64) left.number + (hjg_u64) right.number, any_null);
@@ -660,6 +663,10 @@ evaluate_row(Writer *w, const Relation *relation, const HjgProgramPipeline *pipe
 				break;
 			case HJG_PROGRAM_NEGATE:
 				regs[step->to] = number_cell(-(hjg_u64) left.number, left.isnull);
+				break;
+			case HJG_PROGRAM_MOVE_IF:
+				if (!left.isnull && left.number != 0)
+					regs[step->to] = right;
 				break;
 			case HJG_PROGRAM_AND:
 				regs[step->to] = number_cell(left.number == 1 && right.number == 1, false);
