@@ -227,6 +227,12 @@ extern void hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live, uint64
 extern void hjg_kept_distrust(void);
 /* May it be used? There is a store. */
 extern bool hjg_kept_trusted(void);
+/*
+ * Note that the program with this number could not be run on these tables, whose rows are not as the planner expects; was one of this
+ * number noted in the last ten minutes? Numbers are hashes of queries, so that another program may seem to have been.
+ */
+extern void hjg_kept_note_refused(uint32 program);
+extern bool hjg_kept_was_refused(uint32 program);
 
 /* A column of a table, in the segments that have it in one code. */
 typedef struct HjgKeptUse

@@ -15,6 +15,9 @@
 /* Tables in the store; another one takes the place of the one whose last use is the oldest. */
 #define HJG_KEPT_MAX_TABLES 1024
 
+/* Programs that could not be run and are remembered. */
+#define HJG_KEPT_REFUSED 256
+
 struct HjgKeptTable
 {
 	Oid			tablespace;
@@ -38,6 +41,7 @@ typedef struct HjgKeptStore
 	LWLock		lock;			/* protects all but atomics */
 	pg_atomic_uint32 distrusted;
 	pg_atomic_uint64 last_id;	/* of the columns made so far */
+	pg_atomic_uint64 refused[HJG_KEPT_REFUSED];	/* programs that could not be run: number, then the time in seconds; the place is that of the number */
 	uint64		time;
 	uint32		ntables;		/* entries that were ever used */
 	uint32		hand_table;

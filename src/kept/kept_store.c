@@ -18,6 +18,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "base/hjg_compat.h"
 #include "kept/hjg_kept.h"
@@ -33,6 +34,9 @@
 /* Segments that are looked at to estimate how much is kept. */
 #define MOST_SAMPLED 32
 
+/* A program that could not be run is not planned again for so long. */
+#define REFUSED_SECONDS 600
+
 /* A store that is nearly full may not have place for a table; such scans look every so often whether that has changed. */
 #define TRY_EVERY 16
 
@@ -40,6 +44,32 @@ uint64
 hjg_kept_new_id(void)
 {
 	return pg_atomic_add_fetch_u64(&hjg_kept_store->last_id, 1);
+}
+
+/* ---------- programs that could not be run ---------- */
+
+static uint32
+seconds_now(void)
+{
+	return (uint32) (GetCurrentTimestamp() / USECS_PER_SEC);
+}
+
+void
+hjg_kept_note_refused(uint32 program)
+{
+	if (hjg_kept_store != NULL)
+		pg_atomic_write_u64(&hjg_kept_store->refused[program % HJG_KEPT_REFUSED], (uint64) program << 32 | seconds_now());
+}
+
+bool
+hjg_kept_was_refused(uint32 program)
+{
+	uint64		noted;
+
+	if (hjg_kept_store == NULL)
+		return false;
+	noted = pg_atomic_read_u64(&hjg_kept_store->refused[program % HJG_KEPT_REFUSED]);
+	return noted >> 32 == program && seconds_now() - (uint32) noted < REFUSED_SECONDS;
 }
 
 /* ---------- holds ---------- */

@@ -387,6 +387,16 @@ planned_device(const HjgAggregateState *state)
 	};
 }
 
+/* Note that the program cannot be run; the planner takes another plan then, where several processes may share the work. */
+static void
+note_refusal(const HjgAggregateState *state)
+{
+	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	const List *scalars = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS);
+
+	hjg_kept_note_refused((uint32) list_nth_int(scalars, HJG_AGGREGATE_SCALAR_PROGRAM_NUMBER));
+}
+
 /* Write and run the program, and take its groups; false if that was not possible, with the reason in the report. */
 static bool
 run_and_take(HjgAggregateState *state, HjgDeviceId device)
@@ -399,6 +409,7 @@ run_and_take(HjgAggregateState *state, HjgDeviceId device)
 
 	if (!write_program(&groups))
 	{
+		note_refusal(state);
 		hjg_service_count_fallback(HJG_REASON_PROGRAM_REFUSED);
 		state->program.why = groups.writer->why;
 		return false;
@@ -411,6 +422,8 @@ run_and_take(HjgAggregateState *state, HjgDeviceId device)
 	}
 	if (words == NULL)
 	{
+		if (reason == HJG_REASON_PROGRAM_REFUSED)
+			note_refusal(state);
 		hjg_program_report_fallback(reason);
 		state->program.why = hjg_reasons[reason].text;
 		return false;

@@ -121,7 +121,8 @@ typedef enum HjgAggregateScalars
 	HJG_AGGREGATE_SCALAR_GROUPS,	/* number of expected groups in all */
 	HJG_AGGREGATE_SCALAR_DEVICE_KIND,	/* HjgDeviceKind that is to run the plan below as a program (hjg_program.h), or ANY: none, */
 	HJG_AGGREGATE_SCALAR_DEVICE_NUMBER,	/* its number, */
-	HJG_AGGREGATE_SCALAR_PROGRAM_GROUPS,	/* and the groups that it is expected to make */
+	HJG_AGGREGATE_SCALAR_PROGRAM_GROUPS,	/* the groups that it is expected to make, */
+	HJG_AGGREGATE_SCALAR_PROGRAM_NUMBER,	/* and its number (hjg_kept_note_refused()) */
 	HJG_AGGREGATE_SCALAR_Count
 } HjgAggregateScalars;
 

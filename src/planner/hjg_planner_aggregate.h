@@ -37,6 +37,7 @@ typedef struct HjgPlannedProgram
 	HjgDeviceId device;
 	double		ngroups;		/* groups that it is expected to make, of which the node makes its own */
 	double		ns;				/* predicted time */
+	uint32		number;			/* that it has each time it is planned */
 } HjgPlannedProgram;
 
 /* Plan the program that makes the groups of a relation's rows (planner_program_group.c); false: a GPU cannot do it. */

@@ -288,7 +288,7 @@ make_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, L
 	cscan->custom_scan_tlist = hjg_planner_append_columns(NIL, linitial(custom_plans));
 	scalars = list_make5_int(path->partial, (int) Min(path->prediction_us * hjg_planner_crowding(&path->custom.path), PG_INT32_MAX),
 							 (int) Min(path->ngroups, PG_INT32_MAX), (int) path->program.device.kind, path->program.device.number);
-	scalars = lappend_int(scalars, (int) Min(path->program.ngroups, PG_INT32_MAX));
+	scalars = lappend_int(lappend_int(scalars, (int) Min(path->program.ngroups, PG_INT32_MAX)), (int) path->program.number);
 	/* begins with a node, as that of a GpuHashJoin */
 	cscan->custom_private = list_make3(scalars, path->operators, find_keys_by_core(path->keys, cscan->custom_scan_tlist));
 	arguments = append_aggregates(cscan, path);

@@ -16,6 +16,7 @@
 #include "catalog/pg_type_d.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
+#include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "parser/parsetree.h"
@@ -118,7 +119,7 @@ check_table(PlannerInfo *root, const RelOptInfo *rel, HjgProgramShape *shape)
 	Relation	relation;
 	int			nread;
 
-	if (rte->rtekind != RTE_RELATION || rte->inh || !bms_is_empty(rel->lateral_relids) || !find_read(root, rel, &read, &tested))
+	if (rte->rtekind != RTE_RELATION || rte->inh || rte->tablesample != NULL || !bms_is_empty(rel->lateral_relids) || !find_read(root, rel, &read, &tested))
 		return "rows come from something else than columns of a table";
 	nread = bms_num_members(bms_union(read, tested));
 	if (nread == 0)
@@ -183,7 +184,7 @@ has_programs(PlannerInfo *root, HjgQueryFacts *facts)
 	if (!programs->known)
 	{
 		programs->known = true;
-		programs->possible = hjg_kept_columns && !facts->repeated && hjg_planner_may_group(root->parse) && hjg_planner_device_ready(facts) &&
+		programs->possible = hjg_kept_columns && (enable_seqscan || hjg_force) && !facts->repeated && hjg_planner_may_group(root->parse) && hjg_planner_device_ready(facts) &&
 			hjg_planner_gpu(facts) != NULL;
 		if (programs->possible)
 		{
@@ -361,7 +362,8 @@ hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate)
 	HjgCandidate pair;
 	HjgPath		own;
 
-	if (candidate->joinrel->reloptkind != RELOPT_JOINREL || root->join_search_private != NULL || !has_programs(root, facts) ||
+	if (candidate->joinrel->reloptkind != RELOPT_JOINREL || root->join_search_private != NULL || (!enable_hashjoin && !hjg_force) ||
+		!has_programs(root, facts) ||
 		(outer = find_program_rows(facts, candidate->outerrel)) == NULL || (inner = find_program_rows(facts, candidate->innerrel)) == NULL ||
 		!are_plain_columns(candidate->joinrel))
 		return;

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
@@ -96,6 +97,27 @@ check_grouping(PlannerInfo *root, const HjgGrouping *grouping, double rows, doub
 	return *ngroups > MOST_GROUPS ? "groups are too many" : NULL;
 }
 
+/* Compute the number of a program: equal for equal tables, keys and arguments, wherever they are in the query's text. */
+static uint32
+number_program(const PlannerInfo *root, const HjgGrouping *grouping)
+{
+	static const char location[] = ":location ";
+	const char *part = nodeToString(list_make2(grouping->keys, grouping->arguments));
+	uint32		number = 0;
+	ListCell   *lc;
+
+	while (part != NULL)
+	{
+		const char *next = strstr(part, location);
+
+		number = hash_combine(number, hash_bytes((const unsigned char *) part, next != NULL ? next - part : (int) strlen(part)));
+		part = next == NULL ? NULL : next + sizeof(location) - 1 + strspn(next + sizeof(location) - 1, "-0123456789");
+	}
+	foreach(lc, root->parse->rtable)
+		number = hash_combine(number, lfirst_node(RangeTblEntry, lc)->relid);
+	return number;
+}
+
 bool
 hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *input_rel, HjgPlannedProgram *program)
 {
@@ -106,6 +128,12 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 
 	if (rows != NULL)
 		why = check_grouping(root, grouping, input_rel->rows, &program->ngroups);
+	if (rows != NULL && why == NULL)
+	{
+		program->number = number_program(root, grouping);
+		if (!hjg_force && hjg_scan_program_refused(program->number))
+			why = "it could not be run within the last ten minutes";
+	}
 	hjg_planner_note_program(root, input_rel, why);
 	if (rows == NULL || why != NULL)
 		return false;

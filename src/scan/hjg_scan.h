@@ -187,6 +187,8 @@ typedef struct HjgCollection
 extern const char *hjg_scan_collect(SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filter, double most_live,
 									HjgCollection *collection);
 extern void hjg_scan_collect_end(HjgCollection *collection);
+/* Was this program, over rows that were collected, refused lately (hjg_kept_note_refused())? */
+extern bool hjg_scan_program_refused(uint32 program);
 /* View a column of a segment, with the number that it has in the collection. */
 extern void hjg_scan_collected_view(const HjgCollectedSegment *segment, int c, struct HjgKeptView *view);
 

@@ -24,6 +24,9 @@
 #define NO_VALUES "values of a column cannot be kept"
 #define MANY_LIVE "too many blocks have to be read"
 
+/* Most blocks that are read, whatever the size of the table: their columns take memory of this process, and of the program. */
+#define MOST_LIVE_BLOCKS (HJG_PROGRAM_MAX_BYTES / BLCKSZ)
+
 typedef struct Collector
 {
 	TableScanDesc scan;
@@ -249,7 +252,7 @@ begin_collection(Collector *collector, double most_live)
 		to->attnos[c] = opener->wishes[c].attno;
 	collector->max_segments = hjg_kept_count_segments(opener->nblocks) + 1;
 	to->segments = palloc_extended(collector->max_segments * sizeof(HjgCollectedSegment), MCXT_ALLOC_HUGE);
-	collector->most_live = (uint32) (Min(most_live, 1.0) * opener->nblocks);
+	collector->most_live = (uint32) Min(Min(most_live, 1.0) * opener->nblocks, MOST_LIVE_BLOCKS);
 	collector->live = palloc_extended(Max(collector->most_live, 1) * sizeof(BlockNumber), MCXT_ALLOC_HUGE);
 	return NULL;
 }
@@ -290,6 +293,12 @@ hjg_scan_collect_end(HjgCollection *collection)
 	if (collection->hold != NULL)
 		hjg_kept_unpin_all(collection->hold);
 	collection->nsegments = 0;
+}
+
+bool
+hjg_scan_program_refused(uint32 program)
+{
+	return hjg_kept_was_refused(program);
 }
 
 void

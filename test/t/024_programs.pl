@@ -186,6 +186,12 @@ is_cores($node, 'SELECT sum(o.total) FROM orders o JOIN orders p ON p.customer =
 like(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; $program EXPLAIN SELECT sum(o.total) FROM orders o JOIN orders p ON p.customer = o.customer"))[2],
 	qr/no program of a GPU for the rows of \(o, p\)\s*DETAIL:  Reason: a row of a join has several partners on either side/, 'and a NOTICE says so');
 is_cores($node, 'SELECT min(CASE WHEN line = 1 THEN price ELSE 0 END) FROM lines', 0, 'the least of numerics of several scales');
+like(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = 'cuda:0'; EXPLAIN SELECT min(CASE WHEN line = 1 THEN price ELSE 0 END) FROM lines"))[2],
+	qr/Reason: it could not be run within the last ten minutes/, 'is not planned again');
+unlike(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = 'cuda:0'; EXPLAIN SELECT min(CASE WHEN line = 2 THEN price ELSE 0 END) FROM lines"))[2],
+	qr/could not be run/, 'another one is');
+is_cores($node, 'SELECT count(*), sum(part) FROM lines TABLESAMPLE SYSTEM (0)', 0, 'a sample');
+is_cores($node, 'SELECT count(*), sum(l.part) FROM lines l TABLESAMPLE BERNOULLI (0) JOIN orders o ON o.id = l.order_id', 0, 'a join of a sample');
 is_cores($node, 'SELECT word, count(*) FROM orders GROUP BY 1 ORDER BY 1 LIMIT 3', 0, 'a key of strings without codes');
 is_cores($node, 'SELECT sum(CASE WHEN customer < (SELECT max(region) FROM customers) THEN 1 ELSE 0 END) FROM orders', -1, 'CASE with a subquery');
 is_cores($node, 'SELECT count(*) FROM orders WHERE note ~ \'1$\' AND customer > 3', 0, 'a condition of core\'s');
