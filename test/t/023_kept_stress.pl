@@ -160,7 +160,7 @@ my %acts = (
 		return 'compared';
 	});
 
-# What others may cause; all else is a failure.
+# Errors that others may cause; all others are failures.
 my $expected = join '|', 'deadlock detected', 'could not serialize', 'lock timeout', 'does not exist', 'already exists', 'concurrently', 'transaction is aborted',
   'no transaction in progress', 'cannot perform COPY FREEZE', 'could not open relation', 'integer out of range', 'cannot convert NaN', 'is not prepared',
   'numeric field overflow', 'can only be used in transaction blocks', 'multiple assignments', 'column "c"';
