@@ -100,6 +100,8 @@ extern bool hjg_program_refuse(HjgProgramWriter *writer, const char *why);
 extern int	hjg_program_take(HjgProgramWriter *writer, int n);
 extern void hjg_program_release(HjgProgramWriter *writer, int reg, int n);
 extern bool hjg_program_step(HjgProgramWriter *writer, HjgProgramStep step);
+/* Write a step whose result goes to a new register; returns that, or -1. */
+extern int	hjg_program_step_new(HjgProgramWriter *writer, HjgProgramStep step);
 /* Find which of at most HJG_MAX_VECTOR_ROWS kept strings pass a test; NULL does not. */
 extern void hjg_program_test_strings(const HjgFilter *test, const char **strings, int n, bool *passes);
 /* Add a column to the pipeline, or find it; returns its number, or -1. */

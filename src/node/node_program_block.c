@@ -81,6 +81,15 @@ hjg_program_step(HjgProgramWriter *writer, HjgProgramStep step)
 }
 
 int
+hjg_program_step_new(HjgProgramWriter *writer, HjgProgramStep step)
+{
+	const int	reg = hjg_program_take(writer, 1);
+
+	step.to = reg;
+	return reg >= 0 && hjg_program_step(writer, step) ? reg : -1;
+}
+
+int
 hjg_program_source(HjgProgramWriter *writer, HjgProgramSource source)
 {
 	for (int s = 0; s < writer->nsources; s++)

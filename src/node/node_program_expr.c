@@ -96,12 +96,11 @@ write_arithmetic(HjgProgramWriter *writer, HjgArithmeticKind kind, int width, Hj
 static bool
 write_number(HjgProgramWriter *writer, int64 number, int scale, HjgProgramValue *result)
 {
-	const int	reg = hjg_program_take(writer, 1);
-
 	*result = (HjgProgramValue) {
-		.form = HJG_VALUE_NUMBER, .scale = scale, .least = number, .greatest = number, .collected = -1, .reg = reg
+		.form = HJG_VALUE_NUMBER, .scale = scale, .least = number, .greatest = number, .collected = -1,
+		.reg = hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_CONSTANT, .low = number})
 	};
-	return reg >= 0 && hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_CONSTANT, .to = reg, .low = number});
+	return result->reg >= 0;
 }
 
 /* Have a number at a greater scale: its place is taken by another value. */
@@ -150,20 +149,10 @@ load_argument(HjgProgramWriter *writer, const HjgVectorTerm *term, HjgProgramVal
 	return hjg_program_load(writer, value) >= 0;
 }
 
-/* Write a step into a new register; returns that, or -1. */
-static int
-write_new(HjgProgramWriter *writer, HjgProgramStep step)
-{
-	const int	reg = hjg_program_take(writer, 1);
-
-	step.to = reg;
-	return reg >= 0 && hjg_program_step(writer, step) ? reg : -1;
-}
-
 static int
 write_constant_reg(HjgProgramWriter *writer, int64 number, bool isnull)
 {
-	return write_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_CONSTANT, .low = number, .high = isnull});
+	return hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_CONSTANT, .low = number, .high = isnull});
 }
 
 /* Have the scale of a row's value in a new register, which is NULL where the value is; returns that, or -1. */
@@ -211,7 +200,7 @@ write_branch_condition(HjgProgramWriter *writer, const HjgVectorTerm *term, cons
 	if (branch->condition != NULL)
 		return hjg_program_write_condition(writer, branch->condition, NULL, columns);
 	if (term->kind == HJG_TERM_COALESCE && value != NULL)
-		return write_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_IS_NOT_NULL, .left = value->reg});
+		return hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_IS_NOT_NULL, .left = value->reg});
 	return write_constant_reg(writer, term->kind == HJG_TERM_CASE, false);
 }
 

@@ -35,20 +35,10 @@ value_of(const FilterRows *rows, int column)
 	return &rows->values[c];
 }
 
-/* Write a step whose result goes to a new register; returns that, or -1. */
-static int
-write_result(HjgProgramWriter *writer, HjgProgramStep step)
-{
-	const int	reg = hjg_program_take(writer, 1);
-
-	step.to = reg;
-	return reg >= 0 && hjg_program_step(writer, step) ? reg : -1;
-}
-
 static int
 write_constant(HjgProgramWriter *writer, bool value)
 {
-	return write_result(writer, (HjgProgramStep) {.op = HJG_PROGRAM_CONSTANT, .low = value});
+	return hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_CONSTANT, .low = value});
 }
 
 /* Write a leaf RANGE or SET on integers. */
@@ -85,7 +75,7 @@ write_integers(HjgProgramWriter *writer, const HjgFilter *leaf, HjgProgramValue 
 		step.low = leaf->nset;
 		appendBinaryStringInfo(&writer->values, (const char *) leaf->set, leaf->nset * sizeof(int64));
 	}
-	return write_result(writer, step);
+	return hjg_program_step_new(writer, step);
 }
 
 /* Write a leaf on strings that have numbers: those that pass are a set. */
@@ -110,7 +100,7 @@ write_numbered(HjgProgramWriter *writer, const HjgFilter *leaf, HjgProgramValue 
 				appendBinaryStringInfo(&writer->values, (const char *) &number, sizeof(number));
 		}
 	}
-	return write_result(writer, (HjgProgramStep) {
+	return hjg_program_step_new(writer, (HjgProgramStep) {
 		.op = HJG_PROGRAM_IN_SET, .left = value->reg, .arg = first, .low = writer->values.len / sizeof(int64) - first
 	});
 }
@@ -131,7 +121,7 @@ write_strings(HjgProgramWriter *writer, const HjgFilter *leaf, HjgProgramValue *
 	if (value->collected < 0)
 		return write_numbered(writer, leaf, value);
 	source = hjg_program_source(writer, (HjgProgramSource) {.collected = value->collected, .test = leaf});
-	return source < 0 ? -1 : write_result(writer, (HjgProgramStep) {.op = HJG_PROGRAM_COLUMN, .arg = source});
+	return source < 0 ? -1 : hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_COLUMN, .arg = source});
 }
 
 /* Write a leaf that compares two columns; numerics of one scale are integers. */
@@ -158,7 +148,7 @@ write_columns(const FilterRows *rows, const HjgFilter *leaf)
 	right_reg = hjg_program_load(rows->writer, right);
 	if (left_reg < 0 || right_reg < 0)
 		return -1;
-	return write_result(rows->writer, (HjgProgramStep) {.op = ops[leaf->comparison], .left = left_reg, .right = right_reg});
+	return hjg_program_step_new(rows->writer, (HjgProgramStep) {.op = ops[leaf->comparison], .left = left_reg, .right = right_reg});
 }
 
 static int
@@ -190,7 +180,7 @@ write_leaf(const FilterRows *rows, const HjgFilter *leaf)
 			return write_columns(rows, leaf);
 		case HJG_FILTER_IS_NULL:
 			reg = hjg_program_load(writer, value_of(rows, leaf->column));
-			return reg < 0 ? -1 : write_result(writer, (HjgProgramStep) {.op = leaf->negated ? HJG_PROGRAM_IS_NOT_NULL : HJG_PROGRAM_IS_NULL, .left = reg});
+			return reg < 0 ? -1 : hjg_program_step_new(writer, (HjgProgramStep) {.op = leaf->negated ? HJG_PROGRAM_IS_NOT_NULL : HJG_PROGRAM_IS_NULL, .left = reg});
 		default:
 			break;
 	}
