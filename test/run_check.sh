@@ -195,6 +195,8 @@ for name in "${PARTS[@]}"; do
 done
 grep -hE '# (SKIP|skip) ' "$WORK"/log/part_*.log | sort | uniq -c | sed 's/^/skipped /'
 grep -hE -A4 '^ *not ok [0-9]|\.\.\. +FAILED|^not ok .* +[0-9]+ ms' "$WORK"/log/part_*.log | cut -c1-300 | head -40
+# what differs in files of pg_regress: without this a failure on another machine cannot be told from its log's end
+cat "$WORK"/tmp/regression.diffs "$WORK"/tmp/iso/regression.diffs 2>/dev/null | grep -E '^(diff|[-+@])' | cut -c1-300 | head -60
 if [ "$FAILED" = 0 ] && [ -z "${HJG_KEEP:-}" ]; then
 	rm -rf "$WORK"
 else
