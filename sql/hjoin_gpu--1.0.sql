@@ -41,6 +41,9 @@ CREATE FUNCTION hjoin_gpu_jobs(
     OUT role oid,
     OUT state text,
     OUT build_rows bigint,
+    OUT build_rows_expected bigint,
+    OUT probe_rows bigint,
+    OUT probe_rows_expected bigint,
     OUT batches_in_flight integer,
     OUT arena_bytes bigint,
     OUT since timestamptz)
@@ -50,11 +53,11 @@ LANGUAGE C STRICT VOLATILE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION hjoin_gpu_jobs() IS
-'joins that use the device process now; whose they are is shown to their role and to pg_read_all_stats';
+'joins that use the device process now, with rows so far and as the planner expected; whose they are is shown to their role and to pg_read_all_stats';
 
 CREATE VIEW hjoin_gpu_jobs AS
-SELECT j.slot, j.generation, j.pid, r.rolname AS usename, j.state, j.build_rows,
-       j.batches_in_flight, j.arena_bytes, j.since
+SELECT j.slot, j.generation, j.pid, r.rolname AS usename, j.state, j.build_rows, j.build_rows_expected,
+       j.probe_rows, j.probe_rows_expected, j.batches_in_flight, j.arena_bytes, j.since
 FROM hjoin_gpu_jobs() j LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) j.role;
 
 GRANT SELECT ON hjoin_gpu_jobs TO PUBLIC;
@@ -139,6 +142,18 @@ COMMENT ON VIEW hjoin_gpu_cache IS
 
 GRANT SELECT ON hjoin_gpu_cache TO PUBLIC;
 
+CREATE FUNCTION hjoin_gpu_cache_memory(
+    OUT total_bytes bigint,
+    OUT used_bytes bigint,
+    OUT huge_pages boolean)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION hjoin_gpu_cache_memory() IS
+'memory for kept columns: in all, and of it used; and whether it is in huge pages';
+
 CREATE FUNCTION hjoin_gpu_keep(
     relation regclass,
     columns name[] DEFAULT NULL)
@@ -203,3 +218,89 @@ CREATE VIEW hjoin_gpu_costs AS
 SELECT * FROM hjoin_gpu_costs();
 
 GRANT SELECT ON hjoin_gpu_costs TO PUBLIC;
+
+-- Diagnosis -----------------------------------------------------------------
+
+CREATE FUNCTION hjoin_gpu_doctor(
+    OUT topic text,
+    OUT ok boolean,
+    OUT finding text,
+    OUT advice text)
+RETURNS SETOF record
+LANGUAGE SQL VOLATILE PARALLEL RESTRICTED
+BEGIN ATOMIC
+    WITH stat AS MATERIALIZED (SELECT name, value, detail FROM hjoin_gpu_stat()),
+         counted AS (
+             SELECT pg_catalog.jsonb_object_agg(name, value) AS n, pg_catalog.min(detail) FILTER (WHERE name = 'available') AS detail FROM stat),
+         number AS (
+             SELECT detail, (n->>'available')::bigint = 1 AS available, detail IS DISTINCT FROM 'no shared memory' AS is_there,
+                    (n->>'joins')::bigint AS joins, (n->>'joins_partitioned')::bigint AS partitioned,
+                    (n->>'largest_spilled_build_mb')::bigint AS largest_mb,
+                    (n->>'device_deaths')::bigint + (n->>'fallback_device_timeout')::bigint AS ended,
+                    (n->>'verified_mismatches')::bigint AS mismatches, (n->>'hook_taken')::bigint AS hook_taken,
+                    (n->>'fallback_no_slot')::bigint AS no_slot,
+                    (n->>'fallback_backend_share')::bigint + (n->>'fallback_role_share')::bigint AS no_share,
+                    (n->>'fallback_arena_full')::bigint AS arena_full, (n->>'fallback_device_memory')::bigint AS device_memory
+             FROM counted),
+         device AS (
+             SELECT pg_catalog.string_agg(name, ', ' ORDER BY name) FILTER (WHERE state = 'ready') AS ready,
+                    pg_catalog.string_agg(pg_catalog.concat_ws(': ', name, reason), '; ' ORDER BY name) FILTER (WHERE state <> 'ready') AS failed
+             FROM hjoin_gpu_devices()),
+         machine AS (
+             SELECT COALESCE(pg_catalog.max(source), 'not in force') AS source, pg_catalog.max(source) IN ('calibrated', 'setting') AS measured,
+                    pg_catalog.current_setting('hjoin_gpu.auto_calibrate', true) AS automatic
+             FROM hjoin_gpu_costs() WHERE name = 'small_unit'),
+         memory AS (
+             SELECT total_bytes / 1048576 AS total_mb, used_bytes / 1048576 AS used_mb, huge_pages FROM hjoin_gpu_cache_memory())
+    SELECT topic, ok, finding, CASE WHEN NOT ok THEN advice END FROM (
+        SELECT 'preload', is_there, CASE WHEN is_there THEN 'the library is active' ELSE detail END,
+               'Add hjoin_gpu to shared_preload_libraries and restart the server; its log says why if that was done.'
+        FROM number
+        UNION ALL
+        SELECT 'planner hook', hook_taken = 0, hook_taken || ' queries were kept from the node by another library',
+               'Load hjoin_gpu after that library in shared_preload_libraries.'
+        FROM number
+        UNION ALL
+        SELECT 'device process', available AND ended = 0 AND mismatches = 0,
+               pg_catalog.concat_ws('; ', CASE WHEN available THEN 'ready' ELSE detail END, ended || ' times it ended or did not answer, ' || mismatches || ' joins differed from core''s'),
+               CASE WHEN mismatches > 0 THEN 'No join is run until hjoin_gpu_stat_reset(). Please report the join that the server log names.'
+                    ELSE 'See the server log; raise hjoin_gpu.device_timeout if the machine is merely busy, and call hjoin_gpu_stat_reset().' END
+        FROM number
+        UNION ALL
+        SELECT 'devices', failed IS NULL, pg_catalog.concat_ws('; not ready: ', COALESCE(ready, 'none'), failed),
+               'Mend the driver, or do without the device: the cpu engine joins.'
+        FROM device
+        UNION ALL
+        SELECT 'GPU memory', device_memory = 0, device_memory || ' joins or groupings found too little of it',
+               'Raise hjoin_gpu.device_memory, or let fewer sessions join at a time.'
+        FROM number
+        UNION ALL
+        SELECT 'calibration', measured IS TRUE, 'costs are ' || source,
+               CASE automatic WHEN 'off' THEN 'Call hjoin_gpu_calibrate().'
+                    ELSE 'Call hjoin_gpu_calibrate(), or wait until the machine is idle: the server then does it.' END
+        FROM machine
+        UNION ALL
+        SELECT 'job slots', no_slot + no_share = 0, no_slot || ' joins found none, ' || no_share || ' were beyond the share of their session or role',
+               'Raise hjoin_gpu.backend_share and .role_share, or hjoin_gpu.arena_size; close cursors; or let fewer sessions join at a time.'
+        FROM number
+        UNION ALL
+        SELECT 'arena', arena_full = 0, arena_full || ' joins found it full', 'Raise hjoin_gpu.arena_size.'
+        FROM number
+        UNION ALL
+        SELECT 'kept columns', total_mb > 0 AND used_mb < 0.9 * total_mb, used_mb || ' of ' || total_mb || ' MB used',
+               CASE total_mb WHEN 0 THEN 'Set hjoin_gpu.cache_size, so that columns are kept between queries.'
+                    ELSE 'Raise hjoin_gpu.cache_size: columns that are used must make room for others.' END
+        FROM memory
+        UNION ALL
+        SELECT 'huge pages', huge_pages OR total_mb < 256, CASE WHEN huge_pages THEN 'kept columns are in huge pages' ELSE 'kept columns are in small pages' END,
+               'Each process maps kept columns page by page. Have the kernel reserve ' || total_mb / 2 + 8 ||
+               ' huge pages of 2 MB more (vm.nr_hugepages), with huge_pages = try or on, and restart the server.'
+        FROM memory
+        UNION ALL
+        SELECT 'memory of joins', partitioned * 20 <= joins, partitioned || ' of ' || joins || ' joins went to temporary files, with build sides of up to ' || largest_mb || ' MB',
+               'Raise work_mem or hash_mem_multiplier, so that their product is more than that, if the machine has the memory.'
+        FROM number) AS checks (topic, ok, finding, advice);
+END;
+
+COMMENT ON FUNCTION hjoin_gpu_doctor() IS
+'what a user should change, a line for each topic';

@@ -151,6 +151,7 @@ cluster_start() {
 		echo "max_connections = 80"
 		echo "log_line_prefix = '%m [%p] %b %q%a '"
 		echo "restart_after_crash = on"
+		echo "hjoin_gpu.auto_calibrate = off"
 		printf '%s\n' "$@"
 	} | as_user tee -a "$dir/postgresql.conf" >/dev/null
 	if ! as_user pg_ctl -D "$dir" -w -t 60 -l "$WORK/log/$name.log" start >"$WORK/log/$name.start" 2>&1; then

@@ -85,6 +85,7 @@ hjg_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 role,
 		__atomic_store_n(&report->attended, 0, __ATOMIC_SEQ_CST);
 		__atomic_store_n(&job->owner_role, role, __ATOMIC_RELAXED);
 		__atomic_store_n(&job->since_us, hjg_wall_us(), __ATOMIC_RELAXED);
+		__atomic_store_n(&job->probed_rows, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&job->epoch, __atomic_load_n(&arena->control->epoch, __ATOMIC_SEQ_CST), __ATOMIC_RELAXED);
 		for (int p = 0; p < HJG_MAX_PARTICIPANTS; p++)
 			__atomic_store_n(&job->participants[p].pid, 0, __ATOMIC_RELAXED);

@@ -16,6 +16,7 @@
 
 bool		hjg_aggregate = true;
 int			hjg_arena_size_mb = -1;
+int			hjg_auto_calibrate = HJG_AUTO_CALIBRATE_IDLE;
 int			hjg_backend_share = 50;
 int			hjg_bloom_filter = HJG_BLOOM_FILTER_AUTO;
 double		hjg_build_tuple_cost = -1;
@@ -50,6 +51,13 @@ double		hjg_verify_share = 0;
 
 static char *device_text;		/* as hjg_device_asked was set */
 static int	default_arena_mb;
+
+static const struct config_enum_entry auto_calibrate_options[] = {
+	{"off", HJG_AUTO_CALIBRATE_OFF, false},
+	{"idle", HJG_AUTO_CALIBRATE_IDLE, false},
+	{"start", HJG_AUTO_CALIBRATE_START, false},
+	{NULL, 0, false}
+};
 
 static const struct config_enum_entry bloom_filter_options[] = {
 	{"auto", HJG_BLOOM_FILTER_AUTO, false},
@@ -148,6 +156,12 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 								"4 GB and a quarter of the memory of the machine or of the control group.",
 								VARIABLE(hjg_arena_size_mb), -1, INT_MAX / 2,
 								PGC_POSTMASTER, GUC_UNIT_MB, check_arena_size, NULL, NULL);
+
+	if (preloaded)
+		DefineCustomEnumVariable("hjoin_gpu.auto_calibrate",
+								 "Sets when the server calibrates the cost model on a machine where this was never done.",
+								 "idle waits until the machine has nothing to do; start waits for the device process only; off leaves it to hjoin_gpu_calibrate().",
+								 VARIABLE(hjg_auto_calibrate), auto_calibrate_options, PGC_SIGHUP, 0, NULL, NULL, NULL);
 
 	define_share("hjoin_gpu.backend_share", "Sets the percentage of job slots and shared memory that the joins of one backend may hold.",
 				 NULL, &hjg_backend_share, 1);

@@ -14,6 +14,13 @@
 #include "layout/hjg_device_id.h"
 #include "layout/hjg_strategy.h"
 
+typedef enum HjgAutoCalibrate
+{
+	HJG_AUTO_CALIBRATE_OFF,
+	HJG_AUTO_CALIBRATE_IDLE,
+	HJG_AUTO_CALIBRATE_START
+} HjgAutoCalibrate;
+
 typedef enum HjgBloomFilter
 {
 	HJG_BLOOM_FILTER_AUTO,
@@ -38,6 +45,7 @@ typedef enum HjgOnFallback
 /* The settings.  Costs are in PostgreSQL's units (a sequential page fetch is 1); -1 means calibrated. */
 extern bool hjg_aggregate;
 extern int	hjg_arena_size_mb;
+extern int	hjg_auto_calibrate;	/* HjgAutoCalibrate */
 extern int	hjg_backend_share;
 extern int	hjg_bloom_filter;
 extern double hjg_build_tuple_cost;
@@ -67,6 +75,25 @@ extern int	hjg_strategy;		/* a number of hjg_strategy.h */
 extern double hjg_transfer_cost;
 extern bool hjg_unnest_subqueries;
 extern double hjg_verify_share;
+
+/* WAIT(identifier, name): what a server process waits for, by the name that pg_stat_activity shows. */
+#define HJG_WAITS(WAIT) \
+	WAIT(TURN, "HjoinGpuTurn")	/* for a job slot or shared memory */ \
+	WAIT(RESULT, "HjoinGpuResult")	/* for the device process */ \
+	WAIT(BUILD, "HjoinGpuBuild")	/* for other processes that read the build side of a join, or build its table */ \
+	WAIT(UNMATCHED, "HjoinGpuUnmatched")	/* for other processes of a join, before unmatched build rows are returned */ \
+	WAIT(GROUPS, "HjoinGpuGroups")	/* for other processes of a grouping */
+
+typedef enum HjgWait
+{
+#define WAIT(identifier, name) HJG_WAIT_##identifier,
+	HJG_WAITS(WAIT)
+#undef WAIT
+	HJG_NWAITS
+} HjgWait;
+
+/* Get the server's number of a wait event, which has its own name from PostgreSQL 17 on. May raise an error the first time. */
+extern uint32 hjg_base_wait_event(HjgWait wait);
 
 /* Define all settings; postmaster-only ones only if preloaded. */
 extern void hjg_base_define_gucs(bool preloaded, int default_arena_mb);

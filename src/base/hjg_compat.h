@@ -41,6 +41,13 @@
 #define HJG_WAIT_SET_CREATE(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
 #endif
 
+/* Get the number of a wait event by its name (utils/wait_event.h). */
+#if PG_VERSION_NUM >= 170000
+#define HJG_WAIT_EVENT_NEW(name) WaitEventExtensionNew(name)
+#else
+#define HJG_WAIT_EVENT_NEW(name) ((void) (name), (uint32) PG_WAIT_EXTENSION)
+#endif
+
 /* Is shared memory mapped in huge pages (storage/pg_shmem.h)? Before 17 the server does not say what huge_pages = try has led to: no is assumed. */
 #if PG_VERSION_NUM >= 170000
 #define HJG_HAS_HUGE_PAGES (huge_pages_status == HUGE_PAGES_ON)

@@ -8,6 +8,8 @@
  */
 #include "postgres.h"
 
+#include <time.h>
+
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -17,6 +19,9 @@
 #include "base/hjg_base.h"
 #include "calibrate/hjg_calibrate.h"
 #include "planner/hjg_planner.h"
+
+/* Share of the time for which the process had a processor, below which the machine was not idle. */
+#define ALONE_SHARE 0.95
 
 typedef struct CostName
 {
@@ -150,7 +155,7 @@ read_calibration(HjgCalibration *calibration)
 	return true;
 }
 
-/* Return the costs in force in this session. */
+/* Return the costs in force in this session; none where the library is not active. */
 static void
 return_costs(FunctionCallInfo fcinfo)
 {
@@ -161,8 +166,11 @@ return_costs(FunctionCallInfo fcinfo)
 	HjgUnitCosts costs;
 	HjgGpuFacts facts;
 	const char *source = hjg_service_calibration_state();
+	HjgReason	reason;
 
 	InitMaterializedSRF(fcinfo, 0);
+	if (!hjg_service_available(&reason) && reason == HJG_REASON_NO_ARENA)
+		return;
 	(void) hjg_planner_unit_costs(&costs, 0);
 	if (read_calibration(&calibration) && hjg_model_costs_valid(&calibration.machine))
 		found = calibration.machine;
@@ -191,24 +199,20 @@ return_costs(FunctionCallInfo fcinfo)
 	}
 }
 
-/* Measure, store and return the costs. Takes about 15 seconds, on one core except for the joins. */
-Datum
-hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
+bool
+hjg_calibrate(bool alone)
 {
 	HjgCalibration calibration = {0};
 	HjgUnitCosts costs = hjg_model_default_costs;
 	double		values[HJG_CALIBRATION_VALUES] = {0};
-	HjgReason	reason;
+	const uint64 start_ns = hjg_now_ns();
+	const double start_cpu = clock();
 	int			nestlevel;
 	int			implausible;
 
-	if (!hjg_service_available(&reason) && reason == HJG_REASON_NO_ARENA)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("hjoin_gpu is not active in this server"),
-				 errhint("Add hjoin_gpu to shared_preload_libraries and restart the server.")));
-
 	hjg_calibrate_by_calls(&costs);
+	if (alone && (clock() - start_cpu) / CLOCKS_PER_SEC < ALONE_SHARE * (hjg_now_ns() - start_ns) / 1e9)
+		return false;
 	nestlevel = NewGUCNestLevel();
 	/* the queries must use the system's operators and functions, whoever owns a schema of the caller's search_path */
 	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION);
@@ -231,6 +235,21 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 	calibration.machine = costs;
 	memcpy(values, &calibration, sizeof(calibration));
 	hjg_service_calibration_set(values);
+	return true;
+}
+
+/* Measure, store and return the costs. Takes about 15 seconds, on one core except for the joins. */
+Datum
+hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
+{
+	HjgReason	reason;
+
+	if (!hjg_service_available(&reason) && reason == HJG_REASON_NO_ARENA)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("hjoin_gpu is not active in this server"),
+				 errhint("Add hjoin_gpu to shared_preload_libraries and restart the server.")));
+	(void) hjg_calibrate(false);
 	return_costs(fcinfo);
 	return (Datum) 0;
 }

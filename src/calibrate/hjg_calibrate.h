@@ -2,7 +2,8 @@
  * hjg_calibrate.h
  *	  Measurement of the model's unit costs on this machine.
  *
- * Room "calibrate". No other room includes this header: SQL calls hjoin_gpu_calibrate() (calibrate_functions.c).
+ * Room "calibrate". No other room includes this header: SQL calls hjoin_gpu_calibrate() (calibrate_functions.c), and a
+ * background worker does the same without being asked (calibrate_worker.c).
  *
  * Core's joins, GPUs and OpenCL devices are measured by SQL and by jobs. The other unit costs are times of 0.1 to 100 ns of
  * one function each: reading a page, encoding a key, storing a row, probing. They are measured by calls of these functions, so
@@ -17,6 +18,13 @@
 
 #include "model/hjg_model.h"
 #include "service/hjg_service.h"
+
+/* calibrate_functions.c */
+/*
+ * Measure the unit costs and store them; takes about 15 seconds. Alone: only if this process had a processor all the time, false
+ * otherwise. An error if they are implausible or cannot be stored. Needs a transaction with a snapshot.
+ */
+extern bool hjg_calibrate(bool alone);
 
 /* calibrate_calls.c */
 /* Measure the machine's costs on the functions that joins use, except those that are measured by SQL. */

@@ -19,6 +19,8 @@ extern void hjg_kept_memory_init(int size_mb, Size head_bytes, void (*set_head) 
 extern void hjg_kept_memory_attach(void);
 /* Take memory; if there is none, InvalidDsaPointer: *full says whether freeing some would help, which it does not if the system refuses. */
 extern dsa_pointer hjg_kept_memory_take(Size nbytes, bool *full);
+/* Get the bytes of the memory, and of it those that are taken; is it in huge pages? 0 without a file. */
+extern void hjg_kept_memory_state(uint64 *total, uint64 *used, bool *huge);
 /* Get the share of the memory that is taken. */
 extern double hjg_kept_memory_used(void);
 

@@ -40,6 +40,7 @@ static int	file_size_mb;
 static Size file_head_bytes;
 static void (*file_set_head) (void *head, int tranche);
 static int	file_descriptor = -1;
+static bool file_is_huge;		/* it has huge pages */
 static MemoryFile *file_base = NULL;
 static dsa_area *attached_area = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
@@ -146,7 +147,8 @@ make_memory(void)
 	drop_file();
 	if (size_mb == 0)
 		return;
-	if (!map_huge_file((Size) size_mb * 1024 * 1024) && !map_file(area_off() + (Size) size_mb * 1024 * 1024, 0, &step))
+	file_is_huge = map_huge_file((Size) size_mb * 1024 * 1024);
+	if (!file_is_huge && !map_file(area_off() + (Size) size_mb * 1024 * 1024, 0, &step))
 	{
 		ereport(WARNING,
 				(errcode(ERRCODE_SYSTEM_ERROR),
@@ -219,6 +221,14 @@ hjg_kept_open_readonly(void)
 		return -1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file_descriptor);
 	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+void
+hjg_kept_memory_state(uint64 *total, uint64 *used, bool *huge)
+{
+	*total = file_base != NULL ? file_base->nbytes : 0;
+	*used = file_base != NULL ? pg_atomic_read_u64(&file_base->used_bytes) : 0;
+	*huge = file_base != NULL && file_is_huge;
 }
 
 double

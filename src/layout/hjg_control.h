@@ -114,6 +114,7 @@ typedef struct HjgJobSlot
 	hjg_u32		cancel;			/* set by any participant or the supervisor */
 	hjg_u64		since_us;		/* microseconds since the Unix epoch */
 	hjg_u64		abandoned_ns;	/* time of its final cancel */
+	hjg_u64		probed_rows;	/* of batches that have been closed */
 
 	HjgParticipant participants[HJG_MAX_PARTICIPANTS];
 	HjgOp		build;

@@ -27,7 +27,8 @@ typedef struct HjgJoinSpec
 	hjg_u32		mode;			/* HjgMatchMode */
 	hjg_u32		strategy;		/* hjg_strategy.h; an engine without this strategy chooses one itself */
 	hjg_u32		pipeline;		/* HjgPipeline, of the coupled engine */
-	hjg_u64		probe_rows;		/* expected total, for the choice of a strategy; 0: unknown */
+	hjg_u64		build_rows;		/* expected total, for views; 0: unknown */
+	hjg_u64		probe_rows;		/* the same, and for the choice of a strategy */
 	HjgPayloadBytes payload;		/* columns that segments may contain; only a GPU's driver gathers them */
 	hjg_u32		nthreads;		/* threads of the device process that may work on it; 0: all */
 	hjg_u32		pad;

@@ -29,6 +29,7 @@
 #include "storage/dsm.h"
 #include "storage/sharedfileset.h"
 
+#include "base/hjg_base.h"
 #include "node/hjg_group_share.h"
 #include "planner/hjg_planner.h"
 
@@ -206,7 +207,7 @@ hjg_group_share_reinit(HjgGroupShare *share)
 static void
 arrive_at_barrier(HjgGroupShare *share)
 {
-	(void) BarrierArriveAndWait(&share->shared->barrier, PG_WAIT_EXTENSION);
+	(void) BarrierArriveAndWait(&share->shared->barrier, hjg_base_wait_event(HJG_WAIT_GROUPS));
 	share->phase++;
 }
 

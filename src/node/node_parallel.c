@@ -277,7 +277,7 @@ hjg_parallel_reinit(HjgJoinState *state, void *coordinate)
 static void
 arrive_and_wait(HjgParallel *parallel, bool *elected)
 {
-	*elected = BarrierArriveAndWait(&parallel->shared->barrier, PG_WAIT_EXTENSION);
+	*elected = BarrierArriveAndWait(&parallel->shared->barrier, hjg_base_wait_event(HJG_WAIT_BUILD));
 }
 
 /* Move all rows to the partitions: SHARE, partitioned. */
@@ -404,7 +404,7 @@ wait_for_others(HjgJoinState *state)
 	ConditionVariablePrepareToSleep(&shared->all_probed);
 	while (BarrierPhase(&shared->barrier) < HJG_PARALLEL_OVER && left_ms > 0)
 	{
-		(void) ConditionVariableTimedSleep(&shared->all_probed, left_ms, PG_WAIT_EXTENSION);
+		(void) ConditionVariableTimedSleep(&shared->all_probed, left_ms, hjg_base_wait_event(HJG_WAIT_UNMATCHED));
 		left_ms = (long) (most_ms - ms_since(started_ns));
 	}
 	ConditionVariableCancelSleep();

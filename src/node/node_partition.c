@@ -74,19 +74,28 @@ route_key(HjgPartitions *partitions, const void *key, int level)
 	return partitions->routes[hash & (partitions->nroutes - 1)];
 }
 
+void
+hjg_partitions_count(HjgPartition *const *partitions, int n, HjgReport *report)
+{
+	uint64		build_bytes = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		build_bytes += hjg_rows_spill_bytes(partitions[i]->build);
+		report->spilled_bytes += hjg_rows_spill_bytes(partitions[i]->build) + hjg_rows_spill_bytes(partitions[i]->probe);
+	}
+	hjg_service_count_largest(HJG_COUNT_LARGEST_SPILLED_BUILD, build_bytes / (1024 * 1024) + 1);
+}
+
 /* Queue the routed partitions, after the last row. */
 static void
 queue_routes(HjgPartitions *partitions)
 {
 	MemoryContext old = MemoryContextSwitchTo(partitions->context);
 
+	hjg_partitions_count(partitions->routes, partitions->nroutes, partitions->execution->report);
 	for (int i = 0; i < partitions->nroutes; i++)
-	{
-		HjgPartition *partition = partitions->routes[i];
-
-		partitions->execution->report->spilled_bytes += hjg_rows_spill_bytes(partition->build) + hjg_rows_spill_bytes(partition->probe);
-		partitions->waiting = lappend(partitions->waiting, partition);
-	}
+		partitions->waiting = lappend(partitions->waiting, partitions->routes[i]);
 	pfree(partitions->routes);
 	partitions->routes = NULL;
 	partitions->nroutes = 0;

@@ -50,6 +50,7 @@ hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, Hj
 		.mode = mode,
 		.strategy = hjg_strategy,
 		.pipeline = hjg_pipeline,
+		.build_rows = (uint64) Max(hints->all_build_rows, 0),
 		.probe_rows = (uint64) Max(hints->probe_rows, 0),
 		.payload = hints->payload,
 		.nthreads = hjg_cpu_threads,

@@ -408,15 +408,11 @@ hjg_share_spilled(HjgBuildShare *share)
 void
 hjg_share_routed(HjgBuildShare *share, HjgPartitions *partitions)
 {
-	HjgReport  *report = partitions->execution->report;
 	HjgParallel *parallel = hjg_parallel_of(share);
 
 	for (int i = 0; i < parallel->npartitions; i++)
-	{
 		hjg_rows_spill_end_write(parallel->partitions[i]->probe);
-		report->spilled_bytes += hjg_rows_spill_bytes(parallel->partitions[i]->build) +
-			hjg_rows_spill_bytes(parallel->partitions[i]->probe);
-	}
+	hjg_partitions_count(parallel->partitions, parallel->npartitions, partitions->execution->report);
 	partitions->routes = NULL;
 	partitions->nroutes = 0;
 }

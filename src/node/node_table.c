@@ -13,6 +13,7 @@
 
 #include "pgstat.h"
 
+#include "base/hjg_base.h"
 #include "node/hjg_parallel.h"
 #include "node/hjg_run_private.h"
 
@@ -74,7 +75,7 @@ hjg_share_table(HjgRun *run)
 	}
 	ConditionVariablePrepareToSleep(&shared->table.built);
 	while (pg_atomic_read_u32(&shared->table.state) != HJG_TABLE_BUILT)
-		ConditionVariableSleep(&shared->table.built, PG_WAIT_EXTENSION);
+		ConditionVariableSleep(&shared->table.built, hjg_base_wait_event(HJG_WAIT_BUILD));
 	ConditionVariableCancelSleep();
 	pg_read_barrier();
 	attach_table(run);

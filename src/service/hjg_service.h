@@ -284,6 +284,7 @@ extern uint64 *hjg_job_run_program(const HjgProgramPart *parts, HjgDeviceId devi
 	COUNTER(PROBE_ROWS, "probe_rows", NULL) \
 	COUNTER(PAIRS, "pairs", "candidates that an engine returned") \
 	COUNTER(PARTITIONED, "joins_partitioned", "joins whose inputs went to temporary files") \
+	COUNTER(LARGEST_SPILLED_BUILD, "largest_spilled_build_mb", "the largest build side that a process of these had") \
 	COUNTER(REDONE_BATCHES, "batches_redone", NULL) \
 	COUNTER(BAD_RESULTS, "results_rejected", NULL) \
 	COUNTER(CANCELLED_JOBS, "jobs_cancelled", NULL) \
@@ -306,6 +307,8 @@ typedef enum HjgCounter
 
 /* Add to a counter; does nothing without an arena. */
 extern void hjg_service_count(HjgCounter counter, uint64 n);
+/* Raise a counter to n if it is less. */
+extern void hjg_service_count_largest(HjgCounter counter, uint64 n);
 /* Count a fallback by its reason. */
 extern void hjg_service_count_fallback(HjgReason reason);
 

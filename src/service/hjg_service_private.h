@@ -171,6 +171,10 @@ extern const char *hjg_spawn_path(void);
 /* Has every process released the arena's lock? */
 extern bool hjg_spawn_none_alive(void);
 
+/* service_autocalibrate.c */
+/* Start measuring the unit costs if that was never done on this machine and this is the time for it, as hjoin_gpu.auto_calibrate says. */
+extern void hjg_autocalibrate_look(uint64 now_ns);
+
 /* service_calibration.c */
 extern void hjg_service_calibration_load(void);
 

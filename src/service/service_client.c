@@ -255,6 +255,7 @@ hjg_job_batch_close(HjgJob *job, int batch_no)
 	hjg_op_move(op, job->generation, state, HJG_OP_FREE);
 	release_list(job, &batch->inputs);
 	release_list(job, &batch->results);
+	__atomic_fetch_add(&job->slot->probed_rows, batch->nrows, __ATOMIC_RELAXED);
 	batch->submitted = false;
 	batch->open = false;
 }

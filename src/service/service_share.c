@@ -109,7 +109,7 @@ hjg_turn_leave(void)
 static void
 sleep_a_while(void)
 {
-	if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, TURN_LOOK_MS, PG_WAIT_EXTENSION) &
+	if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, TURN_LOOK_MS, hjg_base_wait_event(HJG_WAIT_TURN)) &
 		WL_LATCH_SET)
 		ResetLatch(MyLatch);
 	PG_TRY();

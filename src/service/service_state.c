@@ -49,6 +49,20 @@ hjg_service_count(HjgCounter counter, uint64 n)
 }
 
 void
+hjg_service_count_largest(HjgCounter counter, uint64 n)
+{
+	uint64	   *largest;
+	uint64		known;
+
+	if (hjg_arena_map.base == NULL)
+		return;
+	largest = &hjg_arena_map.control->counters[counter];
+	known = __atomic_load_n(largest, __ATOMIC_RELAXED);
+	while (known < n && !__atomic_compare_exchange_n(largest, &known, n, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+void
 hjg_service_count_fallback(HjgReason reason)
 {
 	if (hjg_arena_map.base != NULL && (unsigned) reason < HJG_REASON_COUNT)

@@ -455,6 +455,8 @@ hjg_supervisor_main(Datum arg)
 			hjg_slab_trim(&hjg_arena_map, SLAB_IDLE_MS, WARM_SLABS, TRIM_SLABS);
 			trim_ns = now;
 		}
+		if (device_ready)
+			hjg_autocalibrate_look(now);
 
 		(void) WaitEventSetWait(wait_set, sleep_limit_ms(now, nabandoned), &event, 1, PG_WAIT_EXTENSION);
 	}

@@ -130,7 +130,7 @@ hjoin_gpu_devices(PG_FUNCTION_ARGS)
 }
 
 static const char *
-job_state_text(const HjgJobReport *report, uint64 word, bool suspended)
+job_state_text(const HjgJobReport *report, uint64 word, bool suspended, bool program)
 {
 	switch (HJG_WORD_STATE(word))
 	{
@@ -152,12 +152,20 @@ job_state_text(const HjgJobReport *report, uint64 word, bool suspended)
 		case HJG_OP_QUEUED:
 			return "queued";
 		case HJG_OP_RUNNING:
-			return "building";
+			return program ? "program" : "building";
 		case HJG_OP_READY:
-			return "probing";
+			return program ? "program" : "probing";
 		default:
 			return "ending";
 	}
+}
+
+/* The expected number of rows, which is at most the largest that the view can show; 0: unknown. */
+static Datum
+expected_datum(const uint64 *rows, bool *isnull)
+{
+	*isnull = __atomic_load_n(rows, __ATOMIC_RELAXED) == 0;
+	return bytes_datum(rows);
 }
 
 Datum
@@ -179,8 +187,9 @@ hjoin_gpu_jobs(PG_FUNCTION_ARGS)
 		Oid			role = __atomic_load_n(&job->owner_role, __ATOMIC_RELAXED);
 		bool		visible = all_roles || has_privs_of_role(GetUserId(), role);
 		int			in_flight = 0;
-		Datum		values[9];
-		bool		nulls[9] = {0};
+		const bool	program = __atomic_load_n(&job->spec.mode, __ATOMIC_RELAXED) == HJG_MATCH_PROGRAM;
+		Datum		values[12];
+		bool		nulls[12] = {0};
 
 		if (HJG_WORD_STATE(word) == HJG_JOB_FREE)
 			continue;
@@ -194,11 +203,16 @@ hjoin_gpu_jobs(PG_FUNCTION_ARGS)
 		values[1] = Int64GetDatum(HJG_WORD_GENERATION(word));
 		values[2] = Int32GetDatum((int32) __atomic_load_n(&job->owner_pid, __ATOMIC_RELAXED));
 		values[3] = ObjectIdGetDatum(role);
-		values[4] = CStringGetTextDatum(job_state_text(report, word, __atomic_load_n(&held->suspended, __ATOMIC_RELAXED) != 0));
+		values[4] = CStringGetTextDatum(job_state_text(report, word, __atomic_load_n(&held->suspended, __ATOMIC_RELAXED) != 0, program));
 		values[5] = Int64GetDatum((int64) __atomic_load_n(&job->build.nrows, __ATOMIC_RELAXED));
-		values[6] = Int32GetDatum(in_flight);
-		values[7] = Int64GetDatum((int64) __atomic_load_n(&held->nslabs, __ATOMIC_RELAXED) * HJG_SLAB_BYTES);
-		values[8] = timestamp_of(__atomic_load_n(&job->since_us, __ATOMIC_RELAXED));
+		values[6] = expected_datum(&job->spec.build_rows, &nulls[6]);
+		values[7] = bytes_datum(&job->probed_rows);
+		values[8] = expected_datum(&job->spec.probe_rows, &nulls[8]);
+		/* a program has no sides */
+		nulls[5] = nulls[7] = program;
+		values[9] = Int32GetDatum(in_flight);
+		values[10] = Int64GetDatum((int64) __atomic_load_n(&held->nslabs, __ATOMIC_RELAXED) * HJG_SLAB_BYTES);
+		values[11] = timestamp_of(__atomic_load_n(&job->since_us, __ATOMIC_RELAXED));
 		if (!visible)
 			memset(&nulls[2], true, sizeof(nulls) - 2 * sizeof(nulls[0]));
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);

@@ -154,7 +154,7 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 				reason = HJG_REASON_DEVICE_TIMEOUT;
 				break;
 			}
-			events = WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOOK_MS, PG_WAIT_EXTENSION);
+			events = WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOOK_MS, hjg_base_wait_event(HJG_WAIT_RESULT));
 			if (events & WL_LATCH_SET)
 				ResetLatch(MyLatch);
 			/* the device process may have lost the request */

@@ -49,8 +49,19 @@ my $backend = backend_of($node, '.');
 ok($backend, 'a running join is shown as a job');
 is($node->safe_psql('postgres', q{SET ROLE nobody; SELECT count(*), count(slot), num_nonnulls(min(pid), min(usename), min(state), min(build_rows), min(batches_in_flight), min(arena_bytes), min(since))
 	FROM hjoin_gpu_jobs}), '1|1|0', 'another role sees that a slot is taken, and nothing of the job');
+my $name = $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? 'HjoinGpuResult' : 'Extension';
+ok(defined wait_until(sub { $node->safe_psql('postgres', "SELECT wait_event FROM pg_stat_activity WHERE pid = $backend") eq $name }, 20),
+	'it waits for the device process under a name of its own, where the server has room for one');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($backend)");
 finish_query($holder);
+# rows so far, and rows expected
+my $joining = start_query($node, q{SET hjoin_gpu.force = on; SET hjoin_gpu.device = cpu; SET max_parallel_workers_per_gather = 0;
+	SELECT count(*) FROM generate_series(1, 20000000) p JOIN generate_series(1, 100000) b ON p = b});
+my $progress = q{SELECT state, build_rows, build_rows_expected, probe_rows_expected FROM hjoin_gpu_jobs WHERE probe_rows BETWEEN 1 AND 19999999};
+my $seen;
+wait_until(sub { ($seen = $node->safe_psql('postgres', $progress)) ne '' }, 60);
+is($seen, 'probing|100000|100000|20000000', 'a job shows how far it is');
+finish_query($joining);
 ok(defined wait_until(sub { is_idle($node) }, 5), 'the job is gone after a cancel');
 
 # memory of idle slabs returns to the system

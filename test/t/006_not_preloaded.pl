@@ -17,6 +17,10 @@ is($node->safe_psql('postgres', 'SELECT total_bytes, leased_bytes FROM hjoin_gpu
 is($node->safe_psql('postgres', q{SELECT value, detail FROM hjoin_gpu_stat WHERE name = 'available'}),
 	'0|no shared memory', 'the service is not available');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM hjoin_gpu_stat WHERE value <> 0'), 0, 'all counters are zero');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM hjoin_gpu_costs'), 0, 'no costs are in force');
+is($node->safe_psql('postgres', 'SELECT * FROM hjoin_gpu_cache_memory()'), '0|0|f', 'no memory for kept columns');
+is($node->safe_psql('postgres', q{SELECT ok, finding, advice ~ 'shared_preload_libraries' FROM hjoin_gpu_doctor() WHERE topic = 'preload'}),
+	'f|no shared memory|t', 'which the doctor tells');
 is($node->safe_psql('postgres', 'SELECT hjoin_gpu_stat_reset() IS NOT NULL'), 't', 'they can be reset');
 my ($rc, $out, $err) = $node->psql('postgres', '\set VERBOSITY verbose' . "\n" . $query);
 like($err, qr/55000.*no shared memory/s, 'the self-test fails with a code and a reason');

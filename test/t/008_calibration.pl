@@ -180,4 +180,48 @@ my ($rc, $out, $err) = $node->psql('postgres',
 like($err, qr/permission denied for function hjoin_gpu_calibrate/, 'calibration is for superusers');
 
 $node->stop;
+
+# a server that was never calibrated does it by itself: when it starts, or when the machine is idle, which is said here by a file
+my $load = PostgreSQL::Test::Utils::tempdir();
+system('cc', '-shared', '-fPIC', '-Wall', '-Werror', '-o', "$load/load.so", "$FindBin::RealBin/load_average.c") == 0 or die 'load_average.c does not build';
+append_to_file("$load/average", '99');
+my $worker = q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'hjoin_gpu calibration'};
+my $new;
+{
+	local $ENV{LD_PRELOAD} = "$load/load.so";
+	local $ENV{HJG_LOAD} = "$load/average";
+	$new = start_node('new', conf => "hjoin_gpu.auto_calibrate = idle\n");
+	wait_ready($new);
+	sleep 2;
+	unlike(slurp_file($new->logfile), qr/measured? its costs/, 'a busy machine is not calibrated');
+	is($new->safe_psql('postgres', $worker), 0, 'no process tries to');
+	like($new->safe_psql('postgres', q{SELECT ok, finding, advice FROM hjoin_gpu_doctor() WHERE topic = 'calibration'}),
+		qr/^f\|costs are default\|.*until the machine is idle/, 'which the doctor tells');
+	unlink "$load/average";
+	append_to_file("$load/average", '0.01');
+	$new->restart;
+	wait_ready($new);
+	# this machine may be busy in truth
+	ok(defined wait_until(sub { slurp_file($new->logfile) =~ /hjoin_gpu (has measured|could not measure) its costs/ }, 120), 'an idle one is tried');
+	$new->append_conf('postgresql.conf', "hjoin_gpu.auto_calibrate = start\n");
+	unlink $new->data_dir . '/hjoin_gpu.calibration';
+	$new->restart;
+	wait_ready($new);
+}
+ok(defined wait_until(sub { $new->safe_psql('postgres', $source) eq 'calibrated' }, 120), 'a server that is to calibrate at its start does so');
+ok(defined wait_until(sub { $new->safe_psql('postgres', $worker) == 0 }, 10), 'and its process ends');
+ok(-s $new->data_dir . '/hjoin_gpu.calibration', 'leaving a file');
+is($new->safe_psql('postgres', q{SELECT ok, finding, advice FROM hjoin_gpu_doctor() WHERE topic = 'calibration'}), 't|costs are calibrated|', 'which the doctor tells');
+$new->restart;
+wait_ready($new);
+sleep 1;
+is($new->safe_psql('postgres', $worker), 0, 'the next start does not repeat that');
+# without the database that the process uses, the server goes on
+$new->safe_psql('template1', 'ALTER DATABASE postgres RENAME TO other');
+unlink $new->data_dir . '/hjoin_gpu.calibration';
+$new->restart;
+ok(defined wait_until(sub { slurp_file($new->logfile) =~ /database "postgres" does not exist/ }, 30), 'without its database it cannot');
+is($new->safe_psql('other', 'SELECT 1'), 1, 'and the server goes on');
+$new->stop;
+
 done_testing();

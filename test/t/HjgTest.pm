@@ -77,7 +77,7 @@ sub start_node
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'hjoin_gpu'\n")
 	  unless $opt{not_preloaded};
 	$node->append_conf('postgresql.conf',
-		"hjoin_gpu.arena_size = '512MB'\nhjoin_gpu.device_timeout = '10s'\n")
+		"hjoin_gpu.arena_size = '512MB'\nhjoin_gpu.device_timeout = '10s'\nhjoin_gpu.auto_calibrate = off\n")
 	  unless $opt{not_preloaded};
 	$node->append_conf('postgresql.conf', $opt{conf}) if $opt{conf};
 	$node->append_conf('postgresql.conf', "include_if_exists = 'device_program.conf'\n");
