@@ -44,7 +44,7 @@ PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -
 override with_llvm = no
 
 # PGXS has a "check" of its own, and the commands of users need no PGXS
-COMMANDS = check check-core check-deb check-install deb demo demo-shards demo-stop dist bench bench-cache bench-choice bench-gpu bench-planning bench-tpch lint lab
+COMMANDS = check check-core check-deb check-install deb demo demo-shards demo-stop dist bench bench-cache bench-choice bench-gpu bench-planning bench-report bench-tpch lint lab
 GOALS = $(or $(MAKECMDGOALS),all)
 ifneq ($(filter-out $(COMMANDS),$(GOALS)),)
 # pgxs.mk comes with the client's packages: it tells nothing of the headers
@@ -156,6 +156,8 @@ bench-gpu:
 	@test/bench/bench.sh gpu
 bench-planning:
 	@test/bench/bench.sh planning
+bench-report:
+	@PYTHON='$(PYTHON)' test/bench/report.pl
 bench-cache:
 	@test/bench/bench.sh cache
 bench-tpch:

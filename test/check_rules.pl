@@ -3,6 +3,8 @@
 use strict;
 use warnings;
 use Cwd;
+use lib 'test/bench';
+use results;
 
 my ($n, $failed) = (0, 0);
 
@@ -290,6 +292,17 @@ ok(!@bad, 'settings are defined in alphabetical order', @bad);
 my $readme = slurp('README.md');
 @bad = grep { $readme !~ /hjoin_gpu\.$_\b/ && $readme !~ /`\.$_`/ } @gucs;
 ok(!@bad, 'README names every setting', @bad);
+
+# --- measurements ------------------------------------------------------------------------
+# the tables that pictures are drawn from can be read, and README shows a picture of the newest figures
+my $tables = eval { read_results('test/bench/RESULTS.md') };
+my ($picture) = $readme =~ /^!\[[^\]]+\]\((\S+\.svg)\)/m;
+my $svg = slurp($picture // '');
+@bad = $tables ? () : split /\n/, $@;
+push @bad, 'README shows no picture' unless defined $picture;
+push @bad, "$picture is not of table tpch as it is now: make bench-report" if defined $picture && $tables && index($svg, digest_of('tpch', $tables->{tpch})) < 0;
+push @bad, "$picture has " . length($svg) . ' bytes, more than 60000' if length $svg > 60000;
+ok(!@bad, 'the picture of README is of the figures in RESULTS.md', @bad);
 
 # --- every test runs ------------------------------------------------------------------
 my $make = slurp('Makefile');

@@ -2,7 +2,7 @@
 #
 # Four clusters of this machine hold tables that are partitioned by hash: over one, two and four of them by postgres_fdw; and, where CITUS
 # is given, once more by Citus.  The first cluster is the front, too.  Each has a fourth of the machine: its cores, if there are enough,
-# and its memory.
+# and its memory.  With fewer cores than shards some share a core, and growth is told for as many shards as there are cores.
 #
 #   SHARD_ROWS=2000000   rows of the larger table, in all; the smaller has a quarter
 #   CITUS=DIR            a source tree of Citus, which is built and installed; or CITUS=installed
@@ -11,7 +11,11 @@ ROWS=${SHARD_ROWS:-2000000}
 NSHARDS=4
 RUNS=5
 SHARDS=$(seq $NSHARDS)
-per_shard=$((JOBS >= NSHARDS ? JOBS / NSHARDS : 1))
+# cores that this process may use: not always those from 0 on
+mapfile -t CORES < <(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr , '\n' | awk -F- '{ for (c = $1; c <= $NF; c++) print c }')
+NCORES=${#CORES[@]}
+per_shard=$((NCORES >= NSHARDS ? NCORES / NSHARDS : 1))
+NOT_PINNED=
 FAILED=0
 
 # SQL SHARD DATABASE [ARG...]
@@ -23,19 +27,32 @@ SQL() {
 
 # all processes of a shard on its own cores; with fewer cores than shards, shards share them
 pin_shards() {
-	local i first postmaster child pid
-	command -v taskset >/dev/null || return 0
+	local i first cores postmaster child pid
+	command -v taskset >/dev/null || { NOT_PINNED="there is no taskset"; return 0; }
 	for i in $SHARDS; do
-		first=$(((i - 1) * per_shard % JOBS))
+		first=$(((i - 1) * per_shard % NCORES))
+		cores=$(IFS=,; echo "${CORES[*]:first:per_shard}")
 		postmaster=$(head -1 "$DIR/shard$i/postmaster.pid")
-		taskset -acp "$first-$((first + per_shard - 1))" "$postmaster" >/dev/null
+		taskset -acp "$cores" "$postmaster" >/dev/null || { NOT_PINNED="taskset cannot pin cluster $i to $cores"; return 0; }
 		for child in $(cat "/proc/$postmaster/task/$postmaster/children"); do
 			# the supervisor's child is the device process
 			for pid in "$child" $(cat "/proc/$child/task/$child/children" 2>/dev/null); do
-				taskset -acp "$first-$((first + per_shard - 1))" "$pid" >/dev/null 2>&1
+				taskset -acp "$cores" "$pid" >/dev/null 2>&1
 			done
 		done
 	done
+}
+
+# counted N WHAT: '1 core', '2 cores'
+counted() { echo "$1 $2$([ "$1" = 1 ] || echo s)"; }
+
+# growth NSHARDS CORE_ONE CORE OURS_ONE OURS: prints a line of a table, how many times as fast so many shards are as one; or why that tells nothing
+growth() {
+	local title="$1 shards, $(counted $per_shard core) each"
+	if [ -n "$NOT_PINNED" ]; then say "  $1 shards: not told, as they are not pinned to cores: $NOT_PINNED"
+	elif [ $(($1 * per_shard)) -gt "$NCORES" ]; then say "  $1 shards: not told, as shards share what there is: $(counted "$NCORES" core)"
+	else printf '  %-52s %7.2fx %7.2fx\n' "$title" "$(awk "BEGIN { print $2 / ($3 ? $3 : 1) }")" "$(awk "BEGIN { print $4 / ($5 ? $5 : 1) }")"
+	fi
 }
 
 # joins of the node that each cluster has run so far
@@ -57,9 +74,10 @@ least() {
 	echo "$best"
 }
 
-# compare DATABASE TITLE QUERY SET...: run by core and by the node, everywhere; "SET" statements for the front.  Prints a line of a table.
+# compare DATABASE TITLE QUERY SET...: run by core and by the node, everywhere; "SET" statements for the front.  Prints a line of a table,
+# and leaves the milliseconds in core and ours.
 compare() {
-	local database=$1 title=$2 query=$3 before after core ours verdict=equal
+	local database=$1 title=$2 query=$3 before after verdict=equal
 	local front=()
 	shift 3
 	for set in "$@"; do front+=(-c "$set"); done
@@ -86,8 +104,10 @@ start_shards() {
 	done
 	pin_shards
 }
-say "== four clusters in $DIR, each on $per_shard of $JOBS cores"
+say "== four clusters in $DIR, each on $per_shard of $(counted "$NCORES" core)"
 start_shards
+[ -z "$NOT_PINNED" ] || say "clusters are not pinned to cores: $NOT_PINNED"
+[ "$NCORES" -ge $NSHARDS ] || say "$(counted "$NCORES" core) for four clusters: some share a core"
 say "calibrating one after the other, some 15 seconds each ..."
 for i in $SHARDS; do
 	as_user createdb -h "$DIR/s_shard$i" shards && SQL "$i" shards -c "create extension hjoin_gpu" || die "could not create the extension"
@@ -132,8 +152,14 @@ compare front "join and GROUP BY of the partition key, pushed down" "$groups" "$
 compare front "join pushed down, few rows come back" "select s.id, r.id from s join r on s.k = r.k where s.v + r.v = 77 order by 1, 2" "${partwise[@]}" "set search_path = on4"
 compare front "join pushed down, all rows come back" "select count(*), sum(s.v + r.v) from s join r on s.k = r.k" "${partwise[@]}" "set search_path = on4"
 compare front "join by another column, on the front" "select count(*), sum(s.v + r.v) from s join r on s.m = r.k" "${partwise[@]}" "set search_path = on4"
-head_line "growth: join and GROUP BY, pushed down"
-for of in 1 2 4; do compare front "$of of four shards" "$groups" "${partwise[@]}" "set search_path = on$of"; done
+head_line "all rows on fewer shards: join and GROUP BY"
+core_of=() ours_of=()
+for of in 1 2 4; do
+	compare front "$(counted $of shard)" "$groups" "${partwise[@]}" "set search_path = on$of"
+	core_of[of]=$core ours_of[of]=$ours
+done
+printf '\n  %-52s %8s %8s\n' "growth: time on one shard over that on more" "core" "ours"
+for of in 2 4; do growth $of "${core_of[1]}" "${core_of[of]}" "${ours_of[1]}" "${ours_of[of]}"; done
 say
 say "  the front's plan of the first query:"
 SQL 1 front -c "set enable_partitionwise_join = on" -c "set enable_partitionwise_aggregate = on" -c "set search_path = on4" -c "explain (costs off) $groups" | sed 's/^/    /'
