@@ -47,7 +47,13 @@ my @joins = (
 my $session = open_session($node);
 ask($session, "\\set VERBOSITY sqlstate\nSET work_mem = '64kB'");
 my %answers = map { $_ => scalar ask($session, "$cores; $_") } @joins;
-my $descriptors = q{SELECT count(*) FROM pg_ls_dir('/proc/self/fd')};
+my $backend = ask($session, 'SELECT pg_backend_pid()');
+
+# What the backend has open, without the files of tables and catalogs: the server keeps these, and opens more when autovacuum has been there.
+sub descriptors
+{
+	return join ' ', sort grep { !m{/(base/\d+|global|pg_wal)/\w+$} } map { readlink // '' } glob "/proc/$backend/fd/*";
+}
 
 # Check that every join fails with this code, like core's, that nothing is left of it, and that it then returns its
 # rows.
@@ -57,7 +63,7 @@ sub fails_cleanly
 	my @wrong;
 
 	ask($session, "$ours; $_") for @joins[ 0, 4 ];
-	my $fds = ask($session, $descriptors);
+	my $fds = descriptors();
 	for my $join (@joins)
 	{
 		for my $where (0, 1000000)
@@ -75,7 +81,7 @@ sub fails_cleanly
 	}
 	is(join("\n", @wrong), '', "$what: joins fail as core's do, with $code, and give their rows after that");
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, 'no temporary file stays');
-	is(ask($session, $descriptors), $fds, 'no descriptor stays open');
+	is(descriptors(), $fds, 'no descriptor stays open');
 	ok(defined wait_until(sub { is_idle($node) }, 5), 'nothing stays leased');
 	return;
 }
