@@ -187,6 +187,7 @@ typedef struct HjgComputed
 typedef struct HjgProgramFigures
 {
 	uint64		nruns;
+	int			ndevices;		/* that have worked at the same time, at most */
 	uint64		bytes;			/* of the programs */
 	HjgJobStats stats;
 	const char *why;			/* why the last execution had none; or NULL */
