@@ -172,17 +172,26 @@ foreach my $call (map { 25 * $_ } 1 .. 8)
 cmp_ok($nrefused, '>', 1, 'that was a fallback');
 $broken->stop;
 
-# --- the columns of every other segment, which are one device's, do not fit its memory
+# --- memory of each device: 8 MB; 70 rows a block make 1.4 MB of ten columns of a segment
 my $full = start_with('full', 2, conf => "hjoin_gpu.device_memory = '8MB'\n");
 my @wide = map { "c$_" } 0 .. 9;
-$full->safe_psql('postgres', 'CREATE TABLE wide (' . join(', ', 'block int', map { "$_ int8" } @wide) . '); INSERT INTO wide SELECT b, '
-	  . join(', ', map { "CASE WHEN b / 256 % 2 = 1 THEN (random() * 1e18)::int8 ELSE 0 END" } @wide)
-	  . ' FROM (SELECT g / 70 AS b FROM generate_series(0, 70 * 256 * 14) g) x; VACUUM ANALYZE wide; SELECT hjoin_gpu_keep(\'wide\', \'{'
-	  . join(',', @wide) . '}\')');
-my $maxima = 'SELECT ' . join(', ', 'count(*)', map { "max($_)" } @wide) . ' FROM wide';
-is_cores($full, $maxima, 0, 'one device out of memory');
+sub fill_wide
+{
+	my ($table, $value) = @_;
+	$full->safe_psql('postgres', "CREATE TABLE $table (" . join(', ', 'block int', map { "$_ int8" } @wide) . "); INSERT INTO $table SELECT b, "
+		  . join(', ', map { $value } @wide) . ' FROM (SELECT g / 70 AS b FROM generate_series(0, 70 * 256 * 14) g) x; '
+		  . "VACUUM ANALYZE $table; SELECT hjoin_gpu_keep('$table', '{" . join(',', @wide) . '}\')');
+	return;
+}
+fill_wide('odd', 'CASE WHEN b / 256 % 2 = 1 THEN (random() * 1e18)::int8 ELSE 0 END');
+my $maxima = 'SELECT ' . join(', ', 'count(*)', map { "max($_)" } @wide) . ' FROM odd';
+is_cores($full, $maxima, 0, 'the columns of one device do not fit');
 cmp_ok(stat_value($full, 'fallback_device_memory'), '>', 0, 'and a counter says so');
-is_cores($full, "$maxima WHERE c0 = 0", 1, 'the other device alone');
+is_cores($full, "$maxima WHERE c0 = 0", 1, 'those of the other one do');
+fill_wide('even', '(random() * 1e18)::int8');
+my $five = 'SELECT count(*), max(c0), max(c1), max(c2), max(c3), max(c4) FROM even';
+is_cores($full, $five, 0, 'columns that do not fit one device', q{SET hjoin_gpu.device = 'cuda:1'; });
+is_cores($full, $five, 2, 'columns that fit two');
 is_cores($full, $groups, 2, 'a table that fits');
 $full->stop;
 
