@@ -64,6 +64,7 @@ get_gpu(HjgPlannerGpu *gpu)
 {
 	const HjgCalibration *known = known_calibration();
 	const HjgCudaUnitCosts *costs = NULL;
+	HjgDeviceId ids[HJG_MAX_DEVICES];
 	HjgGpuFacts facts;
 
 	if (!hjg_service_gpu(&facts))
@@ -72,6 +73,7 @@ get_gpu(HjgPlannerGpu *gpu)
 		costs = hjg_model_gpu_costs(known, facts.number, hjg_gpu_identity(facts.description));
 	*gpu = (HjgPlannerGpu) {
 		.number = facts.number,
+		.ngpus = Max(hjg_service_gpus(ids), 1),
 		.costs = costs != NULL ? *costs : hjg_model_default_costs.cuda,
 		.measured = costs != NULL,
 		.l2_bytes = facts.l2_bytes,

@@ -336,9 +336,11 @@ typedef struct HjgProgramShape
 	int			ntables;
 	double		pages;
 	double		column_pages;	/* pages times the columns that are read of them */
-	double		values;			/* rows times columns */
+	double		values;			/* rows times columns, */
+	double		driving_values; /* of these, of the table that drives the last pipeline */
 	double		probes;			/* rows that are looked up in hash tables, */
-	double		entered;		/* and that are entered into them */
+	double		driving_probes; /* of these, by the last pipeline, */
+	double		entered;		/* and rows that are entered into them */
 	double		strings;		/* that are tested one by one by the backend */
 	double		word_pages;		/* pages times the columns of other strings */
 	double		grouped;		/* rows that come to the groups */
@@ -346,7 +348,10 @@ typedef struct HjgProgramShape
 	int			nsteps;			/* of aggregates, for each of these rows */
 } HjgProgramShape;
 
-/* Predict the time of a program, with that of the backend that writes it. */
-extern double hjg_model_program_ns(const HjgProgramShape *shape);
+/*
+ * Predict the time of a program, with that of the backend that writes it, on so many GPUs: each has a part of the rows of the last pipeline, and
+ * makes all hash tables.
+ */
+extern double hjg_model_program_ns(const HjgProgramShape *shape, int ndevices);
 
 #endif							/* HJG_MODEL_H */

@@ -29,11 +29,19 @@
 /* Sending a group back, adding it to the node's table, and returning it: one process does that. */
 #define GROUP_NS 700
 
+/* The same of groups that another GPU has sent, too; and starting and ending its job. */
+#define GROUP_AGAIN_NS 400
+#define DEVICE_NS 500000
+
 double
-hjg_model_program_ns(const HjgProgramShape *shape)
+hjg_model_program_ns(const HjgProgramShape *shape, int ndevices)
 {
-	return START_NS + shape->ntables * TABLE_NS + shape->pages / SEGMENT_PAGES * SEGMENT_NS +
-		shape->column_pages / SEGMENT_PAGES * SEGMENT_COLUMN_NS + shape->values * VALUE_NS + shape->probes * PROBE_NS + shape->entered * ENTER_NS + shape->strings * STRING_NS +
-		shape->word_pages / SEGMENT_PAGES * SEGMENT_WORDS_NS +
-		shape->grouped * shape->nsteps * STEP_NS + shape->ngroups * GROUP_NS;
+	const double divided_ns = shape->driving_values * VALUE_NS + shape->driving_probes * PROBE_NS + shape->grouped * shape->nsteps * STEP_NS;
+	const double built_ns = (shape->values - shape->driving_values) * VALUE_NS + (shape->probes - shape->driving_probes) * PROBE_NS +
+		shape->entered * ENTER_NS;
+	const double written_ns = shape->pages / SEGMENT_PAGES * SEGMENT_NS + shape->column_pages / SEGMENT_PAGES * SEGMENT_COLUMN_NS +
+		shape->word_pages / SEGMENT_PAGES * SEGMENT_WORDS_NS + shape->strings * STRING_NS;
+
+	return START_NS + shape->ntables * TABLE_NS + written_ns + built_ns + divided_ns / ndevices + shape->ngroups * GROUP_NS +
+		(ndevices - 1) * (DEVICE_NS + shape->ngroups * GROUP_AGAIN_NS);
 }

@@ -61,10 +61,28 @@ typedef struct HjgProgramSource
 	HjgProgramWords *words;		/* or their numbers; both NULL: no map */
 } HjgProgramSource;
 
+/* Bytes of the arrays of which programs have parts of their own. */
+typedef struct HjgProgramExtent
+{
+	int			segments;
+	int			columns;
+	int			runs;
+} HjgProgramExtent;
+
+/* A pipeline as one of the programs has it: with a share of its segments. */
+typedef struct HjgProgramShare
+{
+	HjgProgramPipeline pipeline;
+	HjgProgramExtent start;
+	HjgProgramExtent end;
+} HjgProgramShare;
+
 typedef struct HjgProgramWriter
 {
 	const char *why;			/* NULL, or the reason why there is no program */
 	EState	   *estate;
+	int			nshares;		/* programs that are written, one for each device */
+	HjgProgramShare shares[HJG_MAX_DEVICES];	/* of the pipeline that was written last; only the last one has several */
 
 	/* arrays of the block */
 	StringInfoData pipelines;
@@ -92,8 +110,8 @@ typedef struct HjgProgramWriter
 
 /* ---------- node_program_block.c ---------- */
 
-/* Make a writer in the current memory context, which has all that is written. */
-extern HjgProgramWriter *hjg_program_writer_create(EState *estate);
+/* Make a writer of programs for so many devices in the current memory context, which has all that is written. */
+extern HjgProgramWriter *hjg_program_writer_create(EState *estate, int ndevices);
 /* Note why there is no program; returns false. */
 extern bool hjg_program_refuse(HjgProgramWriter *writer, const char *why);
 /* Take n registers, one after the other; returns the first one, or -1. */
@@ -113,8 +131,11 @@ extern int	hjg_program_load_all(HjgProgramWriter *writer, HjgProgramValue **valu
 /* Begin a pipeline over the collection; end it at a table, or HJG_PROGRAM_TO_GROUPS. */
 extern void hjg_program_begin_pipeline(HjgProgramWriter *writer);
 extern bool hjg_program_end_pipeline(HjgProgramWriter *writer, uint32 sink);
-/* Put the block together, of parts that the head, which is the first one, and the writer have. */
-extern bool hjg_program_finish(HjgProgramWriter *writer, HjgProgram *head, HjgProgramPart *parts);
+/*
+ * Put the blocks together, of parts that the writer and the tasks' heads have; head: what all of these have in common. Share i goes to devices[i],
+ * or is left out if it has no rows and is not the only one. Returns the number of tasks; 0: it cannot be done.
+ */
+extern int	hjg_program_finish(HjgProgramWriter *writer, const HjgProgram *head, const HjgDeviceId *devices, HjgProgramTask *tasks);
 
 /* ---------- node_program_rows.c ---------- */
 

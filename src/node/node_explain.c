@@ -428,6 +428,7 @@ show_program(const HjgAggregateState *state, ExplainState *es)
 	if (!es->analyze || state->css.ss.ps.instrument == NULL)
 		return;
 	ExplainPropertyUInteger("Programs", NULL, figures->nruns, es);
+	show_count("Program Devices", NULL, figures->ndevices, es);
 	if (figures->why != NULL)
 		ExplainPropertyText("Fallback", figures->why, es);
 	show_count("Program Size", "kB", (figures->bytes + 1023) / 1024, es);

@@ -9,7 +9,7 @@
  *
  * The keys of a program's groups are the columns that those of GROUP BY are computed from, and the other columns that the result needs,
  * which these determine. So its groups may be parts of the node's: the node computes its keys of them, and adds up what is equal
- * to its operators.
+ * to its operators. That is done, too, with the groups of several GPUs, each of which has run a program for its share of the rows.
  */
 #include "postgres.h"
 
@@ -39,8 +39,9 @@ typedef struct ProgramGroups
 	int			narguments;		/* of the program: those of the aggregates, then scales of their values */
 	HjgProgramValue arguments[HJG_PROGRAM_MAX_ARGUMENTS];	/* of the aggregates */
 	int			scale_of[HJG_PROGRAM_MAX_ARGUMENTS];	/* argument that is the scale of this one's values, or -1 */
-	HjgProgram	head;
-	HjgProgramPart parts[HJG_PROGRAM_PARTS];
+	HjgProgram	head;			/* of all programs, without their arrays */
+	int			ntasks;
+	HjgProgramTask tasks[HJG_MAX_DEVICES];
 } ProgramGroups;
 
 /* ---------- writing ---------- */
@@ -166,9 +167,9 @@ count_most_groups(const HjgAggregateState *state)
 		get_hash_memory_limit() / (GROUP_BYTES + state->aggregation->record_bytes + state->nkept * sizeof(Datum)) + 1;
 }
 
-/* Write the program. */
+/* Write the programs, for as many devices as the writer was made for. */
 static bool
-write_program(ProgramGroups *groups)
+write_programs(ProgramGroups *groups, const HjgDeviceId *devices)
 {
 	HjgAggregateState *state = groups->state;
 	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
@@ -184,7 +185,8 @@ write_program(ProgramGroups *groups)
 		.nkeys = groups->nkeys, .expected_groups = list_nth_int(scalars, HJG_AGGREGATE_SCALAR_PROGRAM_GROUPS),
 		.max_groups = count_most_groups(state)
 	};
-	return hjg_program_finish(groups->writer, &groups->head, groups->parts);
+	groups->ntasks = hjg_program_finish(groups->writer, &groups->head, devices, groups->tasks);
+	return groups->ntasks > 0;
 }
 
 /* ---------- the groups ---------- */
@@ -334,7 +336,7 @@ are_possible_totals(const ProgramGroups *groups, const uint64 *group)
 	return true;
 }
 
-/* Can the program have had this result? Sums and extremes are not known here. */
+/* Can a program have had this result? Sums and extremes are not known here. */
 static bool
 is_possible_result(const ProgramGroups *groups, const uint64 *words, uint64 nwords)
 {
@@ -356,6 +358,16 @@ is_possible_result(const ProgramGroups *groups, const uint64 *words, uint64 nwor
 	return true;
 }
 
+/* Are all results possible? */
+static bool
+are_possible_results(const ProgramGroups *groups)
+{
+	for (int i = 0; i < groups->ntasks; i++)
+		if (!is_possible_result(groups, groups->tasks[i].words, groups->tasks[i].nwords))
+			return false;
+	return true;
+}
+
 static void
 take_groups(ProgramGroups *groups, const uint64 *words)
 {
@@ -371,6 +383,23 @@ take_groups(ProgramGroups *groups, const uint64 *words)
 		CHECK_FOR_INTERRUPTS();
 		add_groups(groups, words + 1 + done * group_words, (int) Min(ngroups - done, HJG_VECTOR_ROWS), spaces);
 	}
+}
+
+/* Take the groups of all results; false, and none is taken, if they are more than the node's table may have. */
+static bool
+take_all_groups(ProgramGroups *groups)
+{
+	HjgAggregateState *state = groups->state;
+
+	for (int i = 0; i < groups->ntasks; i++)
+	{
+		take_groups(groups, groups->tasks[i].words);
+		if (state->groups == NULL || hjg_groups_count(state->groups) <= groups->head.max_groups)
+			continue;
+		hjg_aggregation_clear(state->aggregation, hjg_groups_reset(state->groups, 0));
+		return false;
+	}
+	return true;
 }
 
 /* ---------- running ---------- */
@@ -397,42 +426,64 @@ note_refusal(const HjgAggregateState *state)
 	hjg_kept_note_refused((uint32) list_nth_int(scalars, HJG_AGGREGATE_SCALAR_PROGRAM_NUMBER));
 }
 
-/* Write and run the program, and take its groups; false if that was not possible, with the reason in the report. */
-static bool
-run_and_take(HjgAggregateState *state, HjgDeviceId device)
+/* Choose the devices that are to run programs: the planned one, or, if that has no number, all GPUs; returns how many. */
+static int
+choose_devices(HjgDeviceId planned, HjgDeviceId *devices)
 {
-	ProgramGroups groups = {.state = state, .writer = hjg_program_writer_create(state->css.ss.ps.state)};
+	const int	n = planned.number == HJG_NO_NUMBER ? hjg_service_gpus(devices) : 0;
+
+	if (n == 0)
+		devices[0] = planned;
+	return Max(n, 1);
+}
+
+/* Run the programs, and take their groups; returns why that was not possible. */
+static HjgReason
+run_programs(ProgramGroups *groups, HjgJobStats *stats)
+{
+	HjgReason	reason = HJG_REASON_NONE;
+
+	if (!hjg_job_run_programs(groups->tasks, groups->ntasks, stats, &reason))
+		return reason;
+	if (!are_possible_results(groups))
+		return HJG_REASON_BAD_RESULT;
+	return take_all_groups(groups) ? HJG_REASON_NONE : HJG_REASON_PROGRAM_REFUSED;
+}
+
+/* Write and run the programs, and take their groups; false if that was not possible, with the reason in the report. */
+static bool
+run_and_take(HjgAggregateState *state, HjgDeviceId planned)
+{
+	HjgDeviceId devices[HJG_MAX_DEVICES];
+	const int	ndevices = choose_devices(planned, devices);
+	ProgramGroups groups = {.state = state, .writer = hjg_program_writer_create(state->css.ss.ps.state, ndevices)};
+	HjgProgramFigures *figures = &state->program;
 	HjgReason	reason;
 	HjgJobStats stats;
-	uint64		nwords;
-	uint64	   *words;
 
-	if (!write_program(&groups))
+	if (!write_programs(&groups, devices))
 	{
 		note_refusal(state);
 		hjg_service_count_fallback(HJG_REASON_PROGRAM_REFUSED);
-		state->program.why = groups.writer->why;
+		figures->why = groups.writer->why;
 		return false;
 	}
-	words = hjg_job_run_program(groups.parts, device, &nwords, &stats, &reason);
-	if (words != NULL && !is_possible_result(&groups, words, nwords))
-	{
-		words = NULL;
-		reason = HJG_REASON_BAD_RESULT;
-	}
-	if (words == NULL)
+	reason = run_programs(&groups, &stats);
+	if (reason != HJG_REASON_NONE)
 	{
 		if (reason == HJG_REASON_PROGRAM_REFUSED)
 			note_refusal(state);
 		hjg_program_report_fallback(reason);
-		state->program.why = hjg_reasons[reason].text;
+		figures->why = hjg_reasons[reason].text;
 		return false;
 	}
-	take_groups(&groups, words);
-	hjg_stats_add(&state->program.stats, &stats);
-	state->program.nruns++;
-	state->program.bytes += groups.head.nbytes;
-	state->program.why = NULL;
+	hjg_service_count(HJG_COUNT_PROGRAMS, 1);
+	hjg_stats_add(&figures->stats, &stats);
+	figures->nruns++;
+	figures->ndevices = Max(figures->ndevices, groups.ntasks);
+	for (int i = 0; i < groups.ntasks; i++)
+		figures->bytes += groups.tasks[i].head.nbytes;
+	figures->why = NULL;
 	HJG_ADD_COUNTS(state->report.kept_blocks, groups.writer->counts);
 	return true;
 }

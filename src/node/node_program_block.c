@@ -3,6 +3,10 @@
  *	  The block of a program while it is written: its arrays, the registers and columns of the current pipeline.
  *
  * The columns of a pipeline's segments are written at its end, when all are known.
+ *
+ * For several devices as many blocks are put together. They differ only in the segments of the last pipeline, with their columns and runs:
+ * these are divided by the segments' numbers, so that a device reads the same ones of a table in each query, and their columns stay in its
+ * memory. The arrays that differ are the last ones of a block, so that all others have the same places.
  */
 #include "postgres.h"
 
@@ -16,7 +20,7 @@
 #define MOST_STRINGS 20000000
 
 HjgProgramWriter *
-hjg_program_writer_create(EState *estate)
+hjg_program_writer_create(EState *estate, int ndevices)
 {
 	HjgProgramWriter *writer = palloc0(sizeof(HjgProgramWriter));
 	StringInfo	arrays[] = {
@@ -25,6 +29,7 @@ hjg_program_writer_create(EState *estate)
 	};
 
 	writer->estate = estate;
+	writer->nshares = ndevices;
 	for (int i = 0; i < lengthof(arrays); i++)
 		initStringInfo(arrays[i]);
 	return writer;
@@ -362,16 +367,22 @@ write_source(HjgProgramWriter *writer, const HjgProgramSource *source, const Hjg
 	return write_map(writer, source, &view, &column->map);
 }
 
+/* Write a segment of a share, whose block has neither columns nor runs of the shares before. */
 static bool
-write_segment(HjgProgramWriter *writer, const HjgCollectedSegment *collected)
+write_segment(HjgProgramWriter *writer, const HjgCollectedSegment *collected, HjgProgramShare *share)
 {
+	const HjgProgramExtent *common = &writer->shares[0].start;
 	HjgProgramSegment *segment = extend_array(&writer->segments, sizeof(HjgProgramSegment));
 	HjgProgramColumn *columns;
 
 	*segment = (HjgProgramSegment) {
-		.nrows = collected->nrows, .first_column = writer->columns.len / sizeof(HjgProgramColumn),
-		.first_run = writer->runs.len / sizeof(HjgProgramRun), .nruns = collected->nruns
+		.nrows = collected->nrows,
+		.first_column = (writer->columns.len - share->start.columns + common->columns) / sizeof(HjgProgramColumn),
+		.first_run = (writer->runs.len - share->start.runs + common->runs) / sizeof(HjgProgramRun), .nruns = collected->nruns
 	};
+	share->pipeline.nsegments++;
+	for (int r = 0; r < collected->nruns; r++)
+		share->pipeline.nrows += collected->runs[r].end_row - collected->runs[r].first_row;
 	memcpy(extend_array(&writer->runs, collected->nruns * sizeof(HjgProgramRun)), collected->runs, collected->nruns * sizeof(HjgProgramRun));
 	columns = extend_array(&writer->columns, writer->nsources * sizeof(HjgProgramColumn));
 	for (int s = 0; s < writer->nsources; s++)
@@ -380,64 +391,137 @@ write_segment(HjgProgramWriter *writer, const HjgCollectedSegment *collected)
 	return true;
 }
 
+static HjgProgramExtent
+extent_now(const HjgProgramWriter *writer)
+{
+	return (HjgProgramExtent) {.segments = writer->segments.len, .columns = writer->columns.len, .runs = writer->runs.len};
+}
+
+/* Write one of nshares shares of the pipeline's segments. */
+static bool
+write_share(HjgProgramWriter *writer, int number, int nshares)
+{
+	HjgProgramShare *share = &writer->shares[number];
+
+	*share = (HjgProgramShare) {.pipeline = writer->pipeline, .start = extent_now(writer)};
+	for (int s = 0; s < writer->collection.nsegments; s++)
+	{
+		const HjgCollectedSegment *segment = &writer->collection.segments[s];
+
+		CHECK_FOR_INTERRUPTS();
+		if (segment->number % nshares == number && !write_segment(writer, segment, share))
+			return false;
+	}
+	share->end = extent_now(writer);
+	return true;
+}
+
 bool
 hjg_program_end_pipeline(HjgProgramWriter *writer, uint32 sink)
 {
 	const uint64 column_bytes = (uint64) writer->collection.nsegments * writer->nsources * sizeof(HjgProgramColumn);
+	const bool	last = sink == HJG_PROGRAM_TO_GROUPS;
 
 	if (writer->columns.len + column_bytes > HJG_PROGRAM_MAX_BYTES)
 		return hjg_program_refuse(writer, "it is too large");
-	enlargeStringInfo(&writer->columns, (int) column_bytes);
-	writer->pipeline.first_segment = writer->segments.len / sizeof(HjgProgramSegment);
-	writer->pipeline.nsegments = writer->collection.nsegments;
-	writer->pipeline.ncolumns = writer->nsources;
-	writer->pipeline.sink = sink;
-	writer->pipeline.nrows = writer->collection.nrows;
-	for (int s = 0; s < writer->collection.nsegments; s++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!write_segment(writer, &writer->collection.segments[s]))
-			return false;
-	}
 	if (writer->pipelines.len / sizeof(HjgProgramPipeline) == HJG_PROGRAM_MAX_PIPELINES)
 		return hjg_program_refuse(writer, "it has too many tables");
-	appendBinaryStringInfo(&writer->pipelines, (const char *) &writer->pipeline, sizeof(writer->pipeline));
+	enlargeStringInfo(&writer->columns, (int) column_bytes);
+	writer->pipeline.first_segment = writer->segments.len / sizeof(HjgProgramSegment);
+	writer->pipeline.ncolumns = writer->nsources;
+	writer->pipeline.sink = sink;
+	for (int number = 0; number < (last ? writer->nshares : 1); number++)
+		if (!write_share(writer, number, last ? writer->nshares : 1))
+			return false;
+	if (!last)
+		appendBinaryStringInfo(&writer->pipelines, (const char *) &writer->shares[0].pipeline, sizeof(HjgProgramPipeline));
 	return true;
 }
 
 /* ---------- the block ---------- */
 
-/* Give an array of the program its place. */
+/* Add elements of an array to a block; the first ones give it its place. */
 static void
-place_array(HjgProgram *head, StringInfo from, size_t element, HjgProgramArray *array, HjgProgramPart *part)
+append_part(HjgProgramTask *task, const void *data, Size nbytes, Size element, HjgProgramArray *array)
 {
-	*array = (HjgProgramArray) {.off = (uint32) head->nbytes, .n = (uint32) (from->len / element)};
-	while (from->len % MAXIMUM_ALIGNOF != 0)
-		appendStringInfoChar(from, 0);
-	*part = (HjgProgramPart) {.words = (const uint64 *) from->data, .nwords = from->len / sizeof(uint64)};
-	head->nbytes += from->len;
+	if (array->n == 0)
+		array->off = (uint32) task->head.nbytes;
+	array->n += (uint32) (nbytes / element);
+	nbytes = MAXALIGN(nbytes);
+	task->parts[task->nparts++] = (HjgProgramPart) {.words = data, .nwords = nbytes / sizeof(uint64)};
+	task->head.nbytes += nbytes;
 }
 
-bool
-hjg_program_finish(HjgProgramWriter *writer, HjgProgram *head, HjgProgramPart *parts)
+/* Add an array that all blocks have as it is. */
+static void
+add_array(HjgProgramTask *task, StringInfo from, Size element, HjgProgramArray *array)
+{
+	const int	nbytes = from->len;
+
+	/* room for the padding, whose bytes do not count */
+	enlargeStringInfo(from, MAXIMUM_ALIGNOF);
+	memset(from->data + nbytes, 0, MAXIMUM_ALIGNOF);
+	append_part(task, from->data, nbytes, element, array);
+}
+
+/* Add the common beginning of an array, and the share's part of it. */
+static void
+add_shared_array(HjgProgramTask *task, const StringInfoData *from, int common, int start, int end, Size element, HjgProgramArray *array)
+{
+	append_part(task, from->data, common, element, array);
+	append_part(task, from->data + start, end - start, element, array);
+}
+
+/* Put the block of a share together; returns the place of the memory in it. */
+static uint32
+put_together(HjgProgramWriter *writer, const HjgProgramShare *share, HjgProgramTask *task)
+{
+	const HjgProgramExtent *common = &writer->shares[0].start;
+	HjgProgram *head = &task->head;
+	HjgProgramArray memory = {0};
+
+	task->parts[task->nparts++] = (HjgProgramPart) {.words = (const uint64 *) head, .nwords = sizeof(*head) / sizeof(uint64)};
+	head->nbytes = sizeof(*head);
+	add_array(task, &writer->pipelines, sizeof(HjgProgramPipeline), &head->pipelines);
+	append_part(task, &share->pipeline, sizeof(HjgProgramPipeline), sizeof(HjgProgramPipeline), &head->pipelines);
+	add_array(task, &writer->tables, sizeof(HjgProgramTable), &head->tables);
+	add_array(task, &writer->steps, sizeof(HjgProgramStep), &head->steps);
+	add_array(task, &writer->maps, sizeof(uint32), &head->maps);
+	add_array(task, &writer->values, sizeof(int64), &head->values);
+	add_array(task, &writer->arguments, sizeof(HjgProgramArgument), &head->arguments);
+	add_array(task, &writer->memory, 1, &memory);
+	add_shared_array(task, &writer->segments, common->segments, share->start.segments, share->end.segments, sizeof(HjgProgramSegment), &head->segments);
+	add_shared_array(task, &writer->columns, common->columns, share->start.columns, share->end.columns, sizeof(HjgProgramColumn), &head->columns);
+	add_shared_array(task, &writer->runs, common->runs, share->start.runs, share->end.runs, sizeof(HjgProgramRun), &head->runs);
+	return memory.off;
+}
+
+int
+hjg_program_finish(HjgProgramWriter *writer, const HjgProgram *head, const HjgDeviceId *devices, HjgProgramTask *tasks)
 {
 	HjgProgramColumn *columns = (HjgProgramColumn *) writer->columns.data;
-	HjgProgramArray memory;
+	const int	ncolumns = writer->columns.len / sizeof(HjgProgramColumn);
+	uint32		memory = 0;
+	int			ntasks = 0;
 
-	parts[0] = (HjgProgramPart) {.words = (const uint64 *) head, .nwords = sizeof(*head) / sizeof(uint64)};
-	head->nbytes = sizeof(*head);
-	place_array(head, &writer->pipelines, sizeof(HjgProgramPipeline), &head->pipelines, &parts[1]);
-	place_array(head, &writer->tables, sizeof(HjgProgramTable), &head->tables, &parts[2]);
-	place_array(head, &writer->steps, sizeof(HjgProgramStep), &head->steps, &parts[3]);
-	place_array(head, &writer->segments, sizeof(HjgProgramSegment), &head->segments, &parts[4]);
-	place_array(head, &writer->columns, sizeof(HjgProgramColumn), &head->columns, &parts[5]);
-	place_array(head, &writer->runs, sizeof(HjgProgramRun), &head->runs, &parts[6]);
-	place_array(head, &writer->maps, sizeof(uint32), &head->maps, &parts[7]);
-	place_array(head, &writer->values, sizeof(int64), &head->values, &parts[8]);
-	place_array(head, &writer->arguments, sizeof(HjgProgramArgument), &head->arguments, &parts[9]);
-	place_array(head, &writer->memory, 1, &memory, &parts[10]);
-	for (uint32 c = 0; memory.n > 0 && c < head->columns.n; c++)
+	for (int i = 0; i < writer->nshares; i++)
+	{
+		HjgProgramTask *task = &tasks[ntasks];
+
+		if (writer->shares[i].pipeline.nrows == 0 && (ntasks > 0 || i + 1 < writer->nshares))
+			continue;
+		*task = (HjgProgramTask) {.device = devices[i], .head = *head};
+		memory = put_together(writer, &writer->shares[i], task);
+		if (task->head.nbytes > HJG_PROGRAM_MAX_BYTES)
+		{
+			hjg_program_refuse(writer, "it is too large");
+			return 0;
+		}
+		ntasks++;
+	}
+	/* the memory has the same place in all of them */
+	for (int c = 0; writer->memory.len > 0 && c < ncolumns; c++)
 		if (columns[c].place & HJG_PROGRAM_IN_BLOCK)
-			columns[c].place += memory.off;
-	return head->nbytes <= HJG_PROGRAM_MAX_BYTES || hjg_program_refuse(writer, "it is too large");
+			columns[c].place += memory;
+	return ntasks;
 }

@@ -120,7 +120,7 @@ typedef enum HjgAggregateScalars
 	HJG_AGGREGATE_SCALAR_PREDICTION,	/* the model's time in microseconds */
 	HJG_AGGREGATE_SCALAR_GROUPS,	/* number of expected groups in all */
 	HJG_AGGREGATE_SCALAR_DEVICE_KIND,	/* HjgDeviceKind that is to run the plan below as a program (hjg_program.h), or ANY: none, */
-	HJG_AGGREGATE_SCALAR_DEVICE_NUMBER,	/* its number, */
+	HJG_AGGREGATE_SCALAR_DEVICE_NUMBER,	/* its number, or HJG_NO_NUMBER: all of the kind divide it, */
 	HJG_AGGREGATE_SCALAR_PROGRAM_GROUPS,	/* the groups that it is expected to make, */
 	HJG_AGGREGATE_SCALAR_PROGRAM_NUMBER,	/* and its number (hjg_kept_note_refused()) */
 	HJG_AGGREGATE_SCALAR_Count
@@ -182,6 +182,7 @@ extern double hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows);
 typedef struct HjgPlannerGpu
 {
 	int			number;			/* N of cuda:N */
+	int			ngpus;			/* ready ones that may be used, this one among them */
 	HjgCudaUnitCosts costs;
 	bool		measured;		/* the costs are this GPU's; else the planner uses the machine's */
 	double		l2_bytes;

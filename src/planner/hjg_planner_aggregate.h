@@ -34,7 +34,7 @@ typedef struct HjgAggregateInput
 typedef struct HjgPlannedProgram
 {
 	Path	   *path;			/* of the rows that it groups: a sequential scan, or a join */
-	HjgDeviceId device;
+	HjgDeviceId device;			/* without a number: all GPUs */
 	double		ngroups;		/* groups that it is expected to make, of which the node makes its own */
 	double		ns;				/* predicted time */
 	uint32		number;			/* that it has each time it is planned */

@@ -309,6 +309,8 @@ typedef struct HjgOffer
 
 /* Find the best program for a join among those of this pair and of pairs before. */
 extern void hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate);
+/* Predict the time of a program on one GPU, or, where that takes less time, divided among all that there are; *divided may be NULL. */
+extern double hjg_planner_program_ns(HjgQueryFacts *facts, const HjgProgramShape *shape, bool *divided);
 /* Find the rows of a relation that a program can make; NULL: none. */
 extern const HjgProgramRows *hjg_planner_program_rows(PlannerInfo *root, const RelOptInfo *rel);
 

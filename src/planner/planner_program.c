@@ -35,6 +35,9 @@
 /* Most relations whose rows are kept in mind: of a query of many tables programs have not all orders. */
 #define MOST_ROWS 256
 
+/* Several GPUs divide a program if that takes at most this part of the time: others may want them, too. */
+#define WORTH_DIVIDING 0.9
+
 /* ---------- tables ---------- */
 
 /* Can the conditions of a table be steps? */
@@ -133,7 +136,7 @@ check_table(PlannerInfo *root, const RelOptInfo *rel, HjgProgramShape *shape)
 	table_close(relation, NoLock);
 	shape->ntables = 1;
 	shape->pages = rel->pages;
-	shape->values = rel->tuples * nread;
+	shape->values = shape->driving_values = rel->tuples * nread;
 	shape->column_pages = rel->pages * (double) nread;
 	return why;
 }
@@ -215,6 +218,19 @@ hjg_planner_program_rows(PlannerInfo *root, const RelOptInfo *rel)
 	HjgQueryFacts *facts = hjg_planner_facts(root);
 
 	return has_programs(root, facts) ? find_program_rows(facts, rel) : NULL;
+}
+
+double
+hjg_planner_program_ns(HjgQueryFacts *facts, const HjgProgramShape *shape, bool *divided)
+{
+	const int	ngpus = hjg_planner_gpu(facts)->ngpus;
+	const double one_ns = hjg_model_program_ns(shape, 1);
+	const double all_ns = hjg_model_program_ns(shape, ngpus);
+	const bool	divide = ngpus > 1 && (all_ns < WORTH_DIVIDING * one_ns || hjg_force);
+
+	if (divided != NULL)
+		*divided = divide;
+	return divide ? all_ns : one_ns;
 }
 
 /* ---------- joins ---------- */
@@ -311,7 +327,8 @@ add_shapes(const HjgProgramShape *built, double built_rows, const HjgProgramShap
 	return (HjgProgramShape) {
 		.ntables = built->ntables + driving->ntables, .pages = built->pages + driving->pages,
 		.column_pages = built->column_pages + driving->column_pages,
-		.values = built->values + driving->values, .probes = built->probes + driving->probes + driving_rows,
+		.values = built->values + driving->values, .driving_values = driving->driving_values,
+		.probes = built->probes + driving->probes + driving_rows, .driving_probes = driving->driving_probes + driving_rows,
 		.entered = built->entered + driving->entered + built_rows, .strings = built->strings + driving->strings,
 		.word_pages = built->word_pages + driving->word_pages
 	};
@@ -384,7 +401,7 @@ hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate)
 	known = find_program_rows(facts, candidate->joinrel);
 	if (known == NULL && facts->programs.n == MOST_ROWS)
 		return;
-	if (known != NULL && hjg_model_program_ns(&known->shape) <= hjg_model_program_ns(&rows.shape))
+	if (known != NULL && hjg_planner_program_ns(facts, &known->shape, NULL) <= hjg_planner_program_ns(facts, &rows.shape, NULL))
 		return;
 	rows.path = memcpy(palloc(sizeof(HjgPath)), &own, sizeof(HjgPath));
 	if (known != NULL)

@@ -125,6 +125,7 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	const HjgProgramRows *rows = hjg_planner_program_rows(root, input_rel);
 	const char *why = facts->programs.why;
 	HjgProgramShape shape;
+	bool		divided;
 
 	if (rows != NULL)
 		why = check_grouping(root, grouping, input_rel->rows, &program->ngroups);
@@ -142,7 +143,7 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	shape.ngroups = program->ngroups;
 	shape.nsteps = grouping->work.nsteps;
 	program->path = rows->path;
-	program->device = (HjgDeviceId) {.kind = HJG_KIND_CUDA, .number = hjg_planner_gpu(facts)->number};
-	program->ns = hjg_model_program_ns(&shape);
+	program->ns = hjg_planner_program_ns(facts, &shape, &divided);
+	program->device = (HjgDeviceId) {.kind = HJG_KIND_CUDA, .number = divided ? HJG_NO_NUMBER : hjg_planner_gpu(facts)->number};
 	return true;
 }

@@ -158,6 +158,7 @@ typedef struct HjgCollectedSegment
 {
 	const struct HjgKeptColumn *const *columns; /* [ncolumns] of the collection */
 	const char *const *memory;	/* of the columns, in this process; NULL: it is kept memory */
+	uint32		number;			/* by its place in the table; of other memory any one */
 	uint32		nrows;
 	int			nruns;
 	const HjgProgramRun *runs;	/* the rows that the snapshot sees; ascending, with others between them */

@@ -97,11 +97,11 @@ find_runs(const HjgOpenSegment *open, HjgProgramRun *runs)
 
 /* Take the open segment over, with its pin. */
 static const char *
-take_segment(Collector *collector)
+take_segment(Collector *collector, uint32 number)
 {
 	HjgKeptOpener *opener = collector->opener;
 	HjgProgramRun runs[HJG_KEPT_BLOCKS];
-	HjgCollectedSegment segment = {.nrows = opener->open.segment->nrows, .nruns = find_runs(&opener->open, runs)};
+	HjgCollectedSegment segment = {.number = number, .nrows = opener->open.segment->nrows, .nruns = find_runs(&opener->open, runs)};
 	const HjgKeptColumn **columns = palloc(opener->nwishes * sizeof(HjgKeptColumn *));
 
 	for (int c = 0; c < opener->nwishes; c++)
@@ -154,7 +154,7 @@ collect_kept(Collector *collector)
 		else
 			to->counts.served += open->nblocks - nlive;
 		if (open->segment != NULL && !open->excluded)
-			refusal = take_segment(collector);
+			refusal = take_segment(collector, number);
 		else
 			hjg_scan_kept_unpin(opener);
 	}
@@ -184,7 +184,9 @@ take_built(Collector *collector, HjgKeptBuilder *builder)
 	}
 	pfree(views);
 	hjg_kept_builder_reset(builder);
-	return add_segment(collector, &(HjgCollectedSegment) {.columns = columns, .memory = memory, .nrows = nrows, .nruns = 1, .runs = run});
+	return add_segment(collector, &(HjgCollectedSegment) {
+		.columns = columns, .memory = memory, .number = collector->to->nsegments, .nrows = nrows, .nruns = 1, .runs = run
+	});
 }
 
 /* Read the noted blocks; returns why their rows cannot be used, or NULL. */

@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include "engine/hjg_engine.h"
+#include "layout/hjg_control.h"
 #include "layout/hjg_device_id.h"
 #include "layout/hjg_job.h"
 #include "layout/hjg_layout.h"
@@ -122,6 +123,8 @@ typedef struct HjgGpuFacts
 extern bool hjg_service_gpu(HjgGpuFacts *facts);
 /* Find the facts of cuda:number, if it is ready. */
 extern bool hjg_service_gpu_at(int number, HjgGpuFacts *facts);
+/* List the ready GPUs that hjoin_gpu.device allows, ids[HJG_MAX_DEVICES], always in the same order; returns how many. */
+extern int	hjg_service_gpus(HjgDeviceId *ids);
 /* Facts of an OpenCL device for divided joins. */
 typedef struct HjgCoupledFacts
 {
@@ -260,7 +263,7 @@ extern void hjg_job_resume(HjgJob *job);
 extern void hjg_job_release(HjgJob *job);
 
 /* A part of a program's block. */
-#define HJG_PROGRAM_PARTS 11
+#define HJG_PROGRAM_PARTS 16
 
 typedef struct HjgProgramPart
 {
@@ -268,12 +271,23 @@ typedef struct HjgProgramPart
 	uint64		nwords;
 } HjgProgramPart;
 
+/* A program for one GPU. */
+typedef struct HjgProgramTask
+{
+	HjgDeviceId device;
+	HjgProgram	head;
+	int			nparts;			/* of its block, of which the first one is the head */
+	HjgProgramPart parts[HJG_PROGRAM_PARTS];
+	uint64	   *words;			/* out: its result */
+	uint64		nwords;
+} HjgProgramTask;
+
 /*
- * Have a GPU of the device process run a program (service_program.c), and wait for its result's words, which come in the current
- * memory context. parts[HJG_PROGRAM_PARTS]: its block, of which the first one is the head. Returns NULL and a reason if it could not be
- * run, or has more groups than it may. *stats is set in any case.
+ * Have GPUs of the device process run programs at the same time (service_program.c), at most HJG_MAX_DEVICES, and wait for all results,
+ * whose words come in the current memory context. Returns false and a reason if one of them could not be run, or has more groups than it may;
+ * then there is no result. *stats: of all of them together.
  */
-extern uint64 *hjg_job_run_program(const HjgProgramPart *parts, HjgDeviceId device, uint64 *nwords, HjgJobStats *stats, HjgReason *reason);
+extern bool hjg_job_run_programs(HjgProgramTask *tasks, int ntasks, HjgJobStats *stats, HjgReason *reason);
 
 /* Counters: COUNTER(name, row of hjoin_gpu_stat, its detail) */
 #define HJG_COUNTERS(COUNTER) \

@@ -135,6 +135,25 @@ hjg_service_gpu_at(int number, HjgGpuFacts *facts)
 	return device_ix >= 0;
 }
 
+int
+hjg_service_gpus(HjgDeviceId *ids)
+{
+	HjgReason	reason;
+	int			n = 0;
+
+	if (!hjg_service_available(&reason))
+		return 0;
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+	{
+		const HjgDeviceId id = id_of(i);
+		const bool	asked = id.kind == hjg_device_asked.kind && id.number == hjg_device_asked.number;
+
+		if (id.kind == HJG_KIND_CUDA && is_ready(i) && (asked || hjg_device_asked.kind == HJG_KIND_ANY))
+			ids[n++] = id;
+	}
+	return n;
+}
+
 bool
 hjg_service_coupled_at(int number, HjgCoupledFacts *facts)
 {

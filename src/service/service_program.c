@@ -1,6 +1,9 @@
 /*
  * service_program.c
- *	  Runs a program (hjg_program.h) in the device process: sends its block, and receives the words of its result.
+ *	  Runs programs (hjg_program.h) in the device process: sends their blocks, and receives the words of their results.
+ *
+ * All programs are sent before the first result is awaited, so they run at the same time. A job that is released while its program runs
+ * is cancelled.
  */
 #include "postgres.h"
 
@@ -16,7 +19,7 @@ StaticAssertDecl(sizeof(HjgPair) == WORD_BYTES, "a pair is a word");
 
 /* Send the program as the build side; false and a reason if there is no slab. */
 static bool
-send_program(HjgJob *job, const HjgProgramPart *parts, HjgReason *reason)
+send_program(HjgJob *job, const HjgProgramTask *task, HjgReason *reason)
 {
 	const uint32 slab_words = hjg_input_rows(job->spec.key_width, 0);
 	uint64	   *slab = NULL;
@@ -24,15 +27,15 @@ send_program(HjgJob *job, const HjgProgramPart *parts, HjgReason *reason)
 	uint32		used = 0;		/* words of the slab, */
 	uint32		first = 0;		/* and of those before it */
 
-	for (int p = 0; p < HJG_PROGRAM_PARTS; p++)
-		for (uint64 done = 0, n; done < parts[p].nwords; done += n)
+	for (int p = 0; p < task->nparts; p++)
+		for (uint64 done = 0, n; done < task->parts[p].nwords; done += n)
 		{
 			if (slab == NULL)
 				slab = hjg_job_slab(job, &slab_ix, reason);
 			if (slab == NULL)
 				return false;
-			n = Min(parts[p].nwords - done, slab_words - used);
-			memcpy(slab + used, parts[p].words + done, n * WORD_BYTES);
+			n = Min(task->parts[p].nwords - done, slab_words - used);
+			memcpy(slab + used, task->parts[p].words + done, n * WORD_BYTES);
 			used += n;
 			if (used < slab_words)
 				continue;
@@ -56,45 +59,44 @@ total_words(const HjgProgram *head, uint64 ngroups)
 	return ngroups > head->max_groups || ngroups > (PG_UINT32_MAX - 1) / group_words ? 0 : 1 + ngroups * group_words;
 }
 
-/* Receive the result; NULL and a reason if there is none. */
-static uint64 *
-receive_words(HjgJob *job, int batch, const HjgProgram *head, uint64 *nwords, HjgReason *reason)
+/* Receive the result, whose first round was submitted; false and a reason if there is none. */
+static bool
+receive_words(HjgJob *job, int batch, HjgProgramTask *task, HjgReason *reason)
 {
 	HjgRoundMemory memory = {.context = CurrentMemoryContext};
-	uint64	   *words = NULL;
-	uint64		total = 0;
 	uint64		n = 0;
 
-	do
+	for (;;)
 	{
 		HjgBatchResult result;
 
-		hjg_job_batch_submit(job, batch);
 		*reason = hjg_job_batch_wait(job, batch, &memory, &result);
 		if (*reason != HJG_REASON_NONE)
-			return NULL;
-		if (words == NULL && result.npairs > 0)
+			return false;
+		if (task->words == NULL && result.npairs > 0)
 		{
-			total = total_words(head, *(const uint64 *) result.pairs);
-			if (total == 0)
+			task->nwords = total_words(&task->head, *(const uint64 *) result.pairs);
+			if (task->nwords == 0)
 			{
 				*reason = HJG_REASON_PROGRAM_REFUSED;
-				return NULL;
+				return false;
 			}
-			words = MemoryContextAllocHuge(CurrentMemoryContext, total * WORD_BYTES);
+			task->words = MemoryContextAllocHuge(CurrentMemoryContext, task->nwords * WORD_BYTES);
 		}
 		/* the check of a round knows nothing of the total */
-		if (result.npairs == 0 || result.npairs > total - n)
+		if (result.npairs == 0 || result.npairs > task->nwords - n)
 		{
 			*reason = HJG_REASON_BAD_RESULT;
-			return NULL;
+			return false;
 		}
-		memcpy(words + n, result.pairs, result.npairs * WORD_BYTES);
+		memcpy(task->words + n, result.pairs, result.npairs * WORD_BYTES);
 		n += result.npairs;
-	} while (n < total);
+		if (n == task->nwords)
+			break;
+		hjg_job_batch_submit(job, batch);
+	}
 	pfree(memory.space);
-	*nwords = total;
-	return words;
+	return true;
 }
 
 /* Estimate the words of the result. */
@@ -106,32 +108,54 @@ expected_words(const HjgProgram *head)
 	return 1 + ngroups * hjg_program_group_words(head->nkeys, head->arguments.n);
 }
 
-uint64 *
-hjg_job_run_program(const HjgProgramPart *parts, HjgDeviceId device, uint64 *nwords, HjgJobStats *stats, HjgReason *reason)
+/* Lease a job, which is released by the caller in any case, and start the program; false and a reason if that is not possible. */
+static bool
+start_program(const HjgProgramTask *task, HjgJob **job, int *batch, HjgReason *reason)
 {
-	const HjgProgram *head = (const HjgProgram *) parts[0].words;
 	HjgJoinSpec spec = {.key_width = WORD_BYTES, .mode = HJG_MATCH_PROGRAM};
-	HjgJob	   *job = hjg_job_lease(&spec, device, reason);
-	uint64	   *words = NULL;
+
+	*job = hjg_job_lease(&spec, task->device, reason);
+	if (*job == NULL)
+		return false;
+	if (hjg_job_device(*job).kind != HJG_KIND_CUDA)
+	{
+		*reason = HJG_REASON_NO_DEVICE;
+		return false;
+	}
+	if (!send_program(*job, task, reason))
+		return false;
+	*batch = hjg_job_batch_open(*job, Min(expected_words(&task->head), MOST_SLABS * (uint64) hjg_page_pairs(spec.payload)), reason);
+	if (*batch < 0)
+	{
+		/* a new job has free batches, unless the device half is damaged */
+		if (*reason == HJG_REASON_NONE)
+			*reason = HJG_REASON_BAD_RESULT;
+		return false;
+	}
+	hjg_job_batch_submit(*job, *batch);
+	return true;
+}
+
+bool
+hjg_job_run_programs(HjgProgramTask *tasks, int ntasks, HjgJobStats *stats, HjgReason *reason)
+{
+	HjgJob	   *jobs[HJG_MAX_DEVICES] = {NULL};
+	int			batches[HJG_MAX_DEVICES];
+	int			nstarted = 0;
+	int			ndone = 0;
 
 	*stats = (HjgJobStats) {0};
-	if (job == NULL)
-		return NULL;
-	if (hjg_job_device(job).kind != HJG_KIND_CUDA)
-		*reason = HJG_REASON_NO_DEVICE;
-	else if (send_program(job, parts, reason))
+	while (nstarted < ntasks && start_program(&tasks[nstarted], &jobs[nstarted], &batches[nstarted], reason))
+		nstarted++;
+	while (nstarted == ntasks && ndone < ntasks && receive_words(jobs[ndone], batches[ndone], &tasks[ndone], reason))
+		ndone++;
+	for (int i = 0; i < ntasks && jobs[i] != NULL; i++)
 	{
-		const uint64 most_pairs = MOST_SLABS * (uint64) hjg_page_pairs(spec.payload);
-		const int	batch = hjg_job_batch_open(job, Min(expected_words(head), most_pairs), reason);
+		HjgJobStats of_job;
 
-		if (batch >= 0)
-			words = receive_words(job, batch, head, nwords, reason);
-		else if (*reason == HJG_REASON_NONE)
-			*reason = HJG_REASON_BAD_RESULT;	/* a new job has free batches, unless the device half is damaged */
+		hjg_job_stats(jobs[i], &of_job);
+		hjg_stats_add(stats, &of_job);
+		hjg_job_release(jobs[i]);
 	}
-	hjg_job_stats(job, stats);
-	hjg_job_release(job);
-	if (words != NULL)
-		hjg_service_count(HJG_COUNT_PROGRAMS, 1);
-	return words;
+	return ndone == ntasks;
 }

@@ -414,6 +414,23 @@ test_grouping(void)
 	ok(hjg_model_group_spill_ns(costs, &large, 1e9) == 0 && hjg_model_group_spill_ns(costs, &large, 1e6) > 0, "groups are written only beyond memory");
 }
 
+/* Programs on one GPU and on several. */
+static void
+test_programs(void)
+{
+	const HjgProgramShape small = {.ntables = 2, .values = 2e6, .driving_values = 1e6, .probes = 1e6, .driving_probes = 1e6, .entered = 1e4, .grouped = 1e6, .ngroups = 10, .nsteps = 3};
+	HjgProgramShape large = {.ntables = 2, .values = 2.1e9, .driving_values = 2e9, .probes = 1e9, .driving_probes = 1e9, .entered = 1e6, .grouped = 1e9, .ngroups = 10, .nsteps = 3};
+
+	ok(hjg_model_program_ns(&small, 2) > hjg_model_program_ns(&small, 1), "a second GPU does not pay for a program of few rows");
+	ok(hjg_model_program_ns(&large, 2) < 0.55 * hjg_model_program_ns(&large, 1), "it does for one of many rows");
+	ok(hjg_model_program_ns(&large, 4) < hjg_model_program_ns(&large, 2), "and so do more of them");
+	large.driving_values = large.driving_probes = large.grouped = 1e6;
+	ok(hjg_model_program_ns(&large, 2) > hjg_model_program_ns(&large, 1), "but not where most of the rows are in hash tables, which each GPU makes");
+	large.ngroups = 1e6;
+	large.driving_values = 2e9;
+	ok(hjg_model_program_ns(&large, 8) > hjg_model_program_ns(&large, 1), "nor where groups are many");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -568,6 +585,7 @@ main(int argc, char **argv)
 	test_lookups();
 	test_spills();
 	test_measured();
+	test_programs();
 	ok(sums, "the total is the sum of the phases");
 	ok(positive, "no phase is negative or infinite");
 	ok(grows, "more rows never cost less");

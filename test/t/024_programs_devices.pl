@@ -1,0 +1,198 @@
+# Programs that several GPUs divide, which are emulated on the host (test/device/stub_libcuda.c): core's rows, one job on each device at the same
+# time, and none left when one of them fails.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HjgTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+use_emulated_cuda();
+
+my $conf = "autovacuum = off\nwal_level = replica\nhjoin_gpu.cache_size = '64MB'\nshared_buffers = '64MB'\n";
+my $core = 'SET hjoin_gpu.enabled = off; ';
+my $program = 'SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather = 0; ';
+my $keep = q{SELECT hjoin_gpu_keep('facts', '{id,k,d,v,n,s}'), hjoin_gpu_keep('dims', '{id,name}'), hjoin_gpu_keep('few'), hjoin_gpu_keep('nothing')};
+
+# A segment has 256 blocks: facts has 12, of few rows each, and few has one.
+sub fill_tables
+{
+	my ($node) = @_;
+	$node->safe_psql('postgres', q{
+		CREATE TABLE facts (id int, k int, d int, v int, n numeric(10,2), s text, pad text);
+		INSERT INTO facts SELECT g, CASE WHEN g % 7 <> 0 THEN g % 5 END, g % 600, CASE WHEN g % 11 <> 0 THEN g * 37 % 1000 END, g % 9000 / 100.0,
+			CASE WHEN g % 13 <> 0 THEN 'word ' || g / 500 END, repeat('x', 900) FROM generate_series(1, 24000) g;
+		CREATE TABLE dims (id int PRIMARY KEY, name text, pad text);
+		INSERT INTO dims SELECT g, 'name ' || g % 9, repeat('x', 900) FROM generate_series(1, 500) g;
+		CREATE TABLE few (a int, b int);
+		INSERT INTO few SELECT g % 3, g FROM generate_series(1, 100) g;
+		CREATE TABLE nothing (a int, b int);
+		VACUUM ANALYZE facts, dims, few, nothing});
+	return;
+}
+
+sub wait_devices
+{
+	my ($node, $n) = @_;
+	return wait_until(sub { $node->safe_psql('postgres', q{SELECT count(*) FROM hjoin_gpu_devices WHERE kind = 'cuda' AND state = 'ready'}) == $n }, 20);
+}
+
+# Start a server with so many devices; env is for its device process.
+sub start_with
+{
+	my ($name, $n, %opt) = @_;
+	local @ENV{ 'HJG_STUB_DEVICES', keys %{ $opt{env} } } = ($n, values %{ $opt{env} });
+	my $node = start_node($name, conf => $conf . ($opt{conf} // ''), fault => $opt{fault});
+	fill_tables($node);
+	$node->safe_psql('postgres', $keep);
+	ok(defined wait_devices($node, $n), "$name: the devices are ready");
+	return $node;
+}
+
+# Run a query; returns its rows, and how many programs and devices it had.
+sub run_query
+{
+	my ($node, $query, $settings) = @_;
+	my $before = stat_value($node, 'programs');
+	my $rows = $node->safe_psql('postgres', $program . $settings . $query);
+	my $programs = stat_value($node, 'programs') - $before;
+	my $text = $node->safe_psql('postgres', "$program $settings EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
+	return ($rows, $programs, $text =~ /Program Devices: (\d+)/ ? $1 : 0, $text);
+}
+
+sub is_cores
+{
+	my ($node, $query, $ndevices, $name, $settings) = @_;
+	my ($rows, $programs, $devices) = run_query($node, $query, $settings // '');
+	is($rows, $node->safe_psql('postgres', $core . ($settings // '') . $query), "$name: core's rows");
+	is("$programs $devices", ($ndevices > 0 ? 1 : 0) . " $ndevices", "$name: " . ($ndevices > 0 ? "on so many devices as it should" : 'without a program'));
+	return;
+}
+
+my $groups = 'SELECT k, count(*), count(v), sum(v), min(v), max(v), avg(v), sum(n), min(n), max(n), avg(n) FROM facts GROUP BY k ORDER BY k';
+my @queries = (
+	$groups,
+	'SELECT count(*), count(v), sum(v), min(v), max(v), avg(n), min(n) FROM facts',
+	# a string that has other codes in each segment
+	'SELECT s, count(*), sum(n) FROM facts GROUP BY s ORDER BY s',
+	'SELECT s, k, max(id) FROM facts WHERE s LIKE \'%3\' OR v IS NULL GROUP BY s, k ORDER BY s, k',
+	'SELECT d, sum(v * 2 - id), sum(n * n) FROM facts GROUP BY d ORDER BY d',
+	'SELECT k + d, count(*), sum(CASE WHEN v > 500 THEN n ELSE 0 END) FROM facts GROUP BY 1 ORDER BY 1',
+	'SELECT dims.name, count(*), sum(v), min(n) FROM facts JOIN dims ON dims.id = facts.d GROUP BY 1 ORDER BY 1',
+	'SELECT dims.name, count(*), sum(v) FROM facts LEFT JOIN dims ON dims.id = facts.d AND dims.name LIKE \'%e 5\' GROUP BY 1 ORDER BY 1',
+	'SELECT k, count(*) FROM facts WHERE NOT EXISTS (SELECT FROM dims WHERE dims.id = facts.d) GROUP BY k ORDER BY k',
+	'SELECT count(*), sum(v), min(n) FROM facts WHERE v < 2 AND v > 5');
+
+sub compare_all
+{
+	my ($node, $n, $what) = @_;
+	is_cores($node, $queries[$_], $n, "$n devices, $what, query $_") for 0 .. $#queries;
+	return;
+}
+
+foreach my $n (2, 4)
+{
+	my $node = start_with("devices_$n", $n);
+	compare_all($node, $n, 'kept');
+	like($node->safe_psql('postgres', "$program EXPLAIN (VERBOSE, COSTS OFF) $groups"), qr/Program Device: cuda\n/, "$n devices: EXPLAIN names no single one");
+	is_cores($node, $groups, 1, "$n devices, the last one is named", "SET hjoin_gpu.device = 'cuda:" . ($n - 1) . '\'; ');
+	is_cores($node, $groups, 0, "$n devices, the cpu engine is named", 'SET hjoin_gpu.device = cpu; ');
+	# segments without a row that passes are left out, and devices that have no other ones
+	is_cores($node, 'SELECT k, sum(v) FROM facts WHERE id BETWEEN 2500 AND 2600 GROUP BY k ORDER BY k', 1, "$n devices, rows of one segment");
+	is_cores($node, 'SELECT a, sum(b), min(b) FROM few GROUP BY a ORDER BY a', 1, "$n devices, a table of one segment");
+	is_cores($node, 'SELECT a, sum(b) FROM nothing GROUP BY a', 0, "$n devices, an empty table");
+	is_cores($node, 'SELECT count(*), max(v) FROM facts WHERE id < 0', 1, "$n devices, no segment");
+	my $many = 'SELECT count(*), sum(c) FROM (SELECT id, count(*) AS c FROM facts GROUP BY id) x';
+	is_cores($node, $many, $n, "$n devices, many groups");
+	my $little = "SET work_mem = '1MB'; SET hash_mem_multiplier = 1; ";
+	is_cores($node, $many, 0, "$n devices, groups that fit the memory on each of them, but not together", $little);
+	like((run_query($node, $many, $little))[3], qr/Programs: 0\s+Fallback: program could not be run/, 'and EXPLAIN says so');
+	my @running = map { start_query($node, "$program $queries[$_ % 3]", "many$_") } 0 .. 5;
+	my @answers = map { $node->safe_psql('postgres', "$core $queries[$_]") } 0 .. 2;
+	is((finish_query($running[$_]))[0], $answers[ $_ % 3 ], "$n devices, session $_ of six at a time: core's rows") for 0 .. 5;
+	my $writer = $node->background_psql('postgres');
+	$writer->query_safe('BEGIN; UPDATE facts SET v = v + 1, s = \'changed\' WHERE id % 97 = 0 AND id < 5000; DELETE FROM dims WHERE id = 77');
+	compare_all($node, $n, 'a change that is not committed');
+	$writer->query_safe('COMMIT');
+	compare_all($node, $n, 'changed blocks');
+	like((run_query($node, $groups, ''))[3], qr/Program Devices: $n\n.*Blocks Read: [1-9]/s, "$n devices: changed blocks are read and sent along");
+	$writer->quit;
+	ok(defined wait_until(sub { is_idle($node) }, 10), "$n devices: nothing is left leased");
+	$node->stop;
+}
+
+# --- at the same time, and cancelled
+my $slow = start_with('slow', 2, fault => 'slow:build:1500ms');
+my $start = time;
+my $query = start_query($slow, "$program $groups");
+ok(defined wait_until(sub { $slow->safe_psql('postgres', 'SELECT count(*) FROM hjoin_gpu_jobs') == 2 }, 5), 'a query has two jobs at a time');
+is((finish_query($query))[0], $slow->safe_psql('postgres', "$core $groups"), 'and core\'s rows');
+took_less(time - $start, 2.7, 'in the time of one');
+$start = time;
+like(($slow->psql('postgres', "SET statement_timeout = '400ms'; $program $groups"))[2], qr/canceling statement due to statement timeout/, 'it can be cancelled');
+took_less(time - $start, 1.2, 'at once');
+ok(defined wait_until(sub { is_idle($slow) }, 10), 'and leaves nothing leased');
+$query = start_query($slow, "$program $groups", 'ended');
+wait_until(sub { $slow->safe_psql('postgres', 'SELECT count(*) FROM hjoin_gpu_jobs') == 2 }, 5);
+$slow->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'ended'});
+like((finish_query($query))[1], qr/terminating connection/, 'its session can be ended');
+ok(defined wait_until(sub { is_idle($slow) }, 10), 'and leaves nothing leased, either');
+$slow->stop;
+
+# --- the device process fails while it runs one or both
+foreach my $fault ('die:build:2', 'exit:build:1', 'die:probe:2', 'corrupt:result:2', 'truncate:result:1', 'lose:result:2')
+{
+	my $failing = start_with("fault_$fault" =~ tr/:/_/r, 2, fault => $fault);
+	is($failing->safe_psql('postgres', $program . $groups), $failing->safe_psql('postgres', $core . $groups), "$fault: core's rows");
+	is(stat_value($failing, 'programs'), 0, "$fault: no program has answered");
+	cmp_ok($failing->safe_psql('postgres', q{SELECT sum(value) FROM hjoin_gpu_stat WHERE name LIKE 'fallback%'}), '>', 0, "$fault: the fallback is counted");
+	ok(defined wait_until(sub { is_idle($failing) }, 10), "$fault: nothing is left leased");
+	$failing->stop;
+}
+
+# --- a call of the driver fails, on one device or the other
+my $broken = start_with('broken', 2);
+my $right = $broken->safe_psql('postgres', "$core $groups");
+my $nrefused = 0;
+foreach my $call (map { 25 * $_ } 1 .. 8)
+{
+	{
+		local @ENV{qw(HJG_STUB_DEVICES HJG_STUB_FAIL)} = (2, "$call:1");
+		$broken->restart;
+	}
+	$broken->safe_psql('postgres', $keep);
+	wait_devices($broken, 2);
+	is($broken->safe_psql('postgres', $program . $groups), $right, "call $call fails: core's rows");
+	$nrefused += stat_value($broken, 'fallback_device_error') > 0;
+	ok(defined wait_until(sub { is_idle($broken) }, 10), "call $call fails: nothing is left leased");
+}
+cmp_ok($nrefused, '>', 1, 'that was a fallback');
+$broken->stop;
+
+# --- memory of each device: 8 MB; 70 rows a block make 1.4 MB of ten columns of a segment
+my $full = start_with('full', 2, conf => "hjoin_gpu.device_memory = '8MB'\n");
+my @wide = map { "c$_" } 0 .. 9;
+sub fill_wide
+{
+	my ($table, $value) = @_;
+	$full->safe_psql('postgres', "CREATE TABLE $table (" . join(', ', 'block int', map { "$_ int8" } @wide) . "); INSERT INTO $table SELECT b, "
+		  . join(', ', map { $value } @wide) . ' FROM (SELECT g / 70 AS b FROM generate_series(0, 70 * 256 * 14) g) x; '
+		  . "VACUUM ANALYZE $table; SELECT hjoin_gpu_keep('$table', '{" . join(',', @wide) . '}\')');
+	return;
+}
+fill_wide('odd', 'CASE WHEN b / 256 % 2 = 1 THEN (random() * 1e18)::int8 ELSE 0 END');
+my $maxima = 'SELECT ' . join(', ', 'count(*)', map { "max($_)" } @wide) . ' FROM odd';
+is_cores($full, $maxima, 0, 'the columns of one device do not fit');
+cmp_ok(stat_value($full, 'fallback_device_memory'), '>', 0, 'and a counter says so');
+is_cores($full, "$maxima WHERE c0 = 0", 1, 'those of the other one do');
+fill_wide('even', '(random() * 1e18)::int8');
+my $five = 'SELECT count(*), max(c0), max(c1), max(c2), max(c3), max(c4) FROM even';
+is_cores($full, $five, 0, 'columns that do not fit one device', q{SET hjoin_gpu.device = 'cuda:1'; });
+is_cores($full, $five, 2, 'columns that fit two');
+is_cores($full, $groups, 2, 'a table that fits');
+$full->stop;
+
+done_testing();
