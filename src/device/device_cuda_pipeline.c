@@ -273,7 +273,7 @@ fill_growing(ProgramRun *run, HjgCudaKernel *kernel, HjgKPipeline *args, hjg_u64
 		if ((flags & HJG_K_KEY_TWICE) != 0)
 			return HJG_ERR_INPUT;
 		if (nrecords >= most)
-			return HJG_ERR_MEMORY;
+			return HJG_ERR_INPUT;
 		nrecords = nrecords > most / GROWTH ? most : nrecords * GROWTH;
 	}
 }
@@ -409,7 +409,7 @@ alloc_words(const ProgramRun *run, HjgCudaProgram *result, hjg_u64 ngroups)
 	result->nwords = 1 + ngroups * hjg_program_group_words(head->nkeys, head->arguments.n);
 	/* cursors have 32 bits */
 	if (ngroups > head->max_groups || result->nwords > UINT32_MAX)
-		return HJG_ERR_MEMORY;
+		return HJG_ERR_INPUT;
 	result->words = run->env->alloc(run->env->arg, result->nwords * sizeof(hjg_u64));
 	if (result->words == NULL)
 		return HJG_ERR_MEMORY;

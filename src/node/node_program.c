@@ -471,7 +471,8 @@ run_and_take(HjgAggregateState *state, HjgDeviceId planned)
 	reason = run_programs(&groups, &stats);
 	if (reason != HJG_REASON_NONE)
 	{
-		if (reason == HJG_REASON_PROGRAM_REFUSED)
+		/* memory that is short now may be short for long */
+		if (reason == HJG_REASON_PROGRAM_REFUSED || reason == HJG_REASON_DEVICE_MEMORY)
 			note_refusal(state);
 		hjg_program_report_fallback(reason);
 		figures->why = hjg_reasons[reason].text;

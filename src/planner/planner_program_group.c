@@ -23,6 +23,10 @@
 /* Most groups: one process takes them all, where several would divide them, and a filter of a join above may leave few. */
 #define MOST_GROUPS 100000
 
+/* Bytes of a group in the node's table, about: its key and counts, and for each argument its totals. */
+#define GROUP_BYTES 80
+#define ARGUMENT_BYTES 56
+
 /* Can the column be a key of a program's groups? Strings must be few: they get numbers. */
 static bool
 is_column_fit(PlannerInfo *root, Var *column)
@@ -94,7 +98,9 @@ check_grouping(PlannerInfo *root, const HjgGrouping *grouping, double rows, doub
 	if (!find_program_columns(root, grouping, &columns))
 		return "a key is made of a column that is no integer, numeric or one of few strings";
 	*ngroups = columns == NIL ? 1 : estimate_num_groups(root, columns, rows, NULL, NULL);
-	return *ngroups > MOST_GROUPS ? "groups are too many" : NULL;
+	if (*ngroups > MOST_GROUPS)
+		return "groups are too many";
+	return *ngroups * (GROUP_BYTES + list_length(grouping->arguments) * ARGUMENT_BYTES) > hjg_planner_facts(root)->hash_memory ? "groups need more than work_mem" : NULL;
 }
 
 /* Compute the number of a program: equal for equal tables, keys and arguments, wherever they are in the query's text. */

@@ -204,7 +204,7 @@ test_limits(void)
 	head = (HjgProgram *) c.block;
 	claim(run_rightly(&c) == NULL, "a program with as many groups as it may have is right");
 	head->max_groups--;
-	claim(status_of(&c) == HJG_ERR_MEMORY, "one more is too many");
+	claim(status_of(&c) == HJG_ERR_INPUT, "one more is too many");
 	head->max_groups++;
 	(void) hjg_cuda_resident_drop(hjg_cuda_made(0));
 	for (size_t i = 0; i < c.kept_bytes; i++)

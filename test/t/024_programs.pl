@@ -198,6 +198,15 @@ is_cores($node, 'SELECT count(*) FROM orders WHERE note ~ \'1$\' AND customer > 
 is_cores($node, 'SELECT sum(quantity) FROM lines WHERE part > 0', 0, 'a serializable transaction', 'SET default_transaction_isolation = serializable; ');
 is_cores($node, 'SELECT mode, sum(quantity) FROM lines GROUP BY 1 ORDER BY 1', 0, 'kept columns switched off', 'SET hjoin_gpu.kept_columns = off; ');
 is_cores($node, 'SELECT part, order_id, line, count(*) FROM lines GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT 10', 0, 'more groups than memory allows', 'SET work_mem = \'64kB\'; SET hash_mem_multiplier = 1; ');
+my $little = "SET work_mem = '64kB'; SET hash_mem_multiplier = 1; SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = 'cuda:0';";
+like(($node->psql('postgres', "$little EXPLAIN SELECT part, count(*) FROM lines GROUP BY part"))[2], qr/Reason: groups need more than work_mem/, 'and is not planned');
+# more groups than expected: it is found out once
+$node->safe_psql('postgres', $_) foreach 'CREATE TABLE grown (k int, v int); INSERT INTO grown SELECT 1, g FROM generate_series(1, 20000) g; ANALYZE grown; UPDATE grown SET k = v',
+  'VACUUM grown', q{SELECT hjoin_gpu_keep('grown')};
+my $grown = 'SELECT k, sum(v) AS s FROM grown GROUP BY k';
+like($node->safe_psql('postgres', "$program $little EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $grown"), qr/Programs: 0\s+Fallback: program could not be run on these rows/, 'more groups than expected: it is tried');
+like(($node->psql('postgres', "$little EXPLAIN $grown"))[2], qr/Reason: it could not be run within the last ten minutes/, 'and not again');
+is_cores($node, "SELECT count(*), sum(s), sum(k) FROM ($grown) g", 0, 'more groups than expected', $little);
 $node->safe_psql('postgres', 'CREATE TABLE large (k int, v int8); INSERT INTO large SELECT g % 10, 9223372036854775807 - g FROM generate_series(1, 3000) g; VACUUM ANALYZE large; SELECT hjoin_gpu_keep(\'large\')');
 is_cores($node, 'SELECT k, sum(v), min(v), max(v) FROM large GROUP BY k ORDER BY k', 1, 'sums beyond 64 bits');
 like(($node->psql('postgres', "$program SELECT sum(v + 1 + k * 1000000) FROM large"))[2], qr/bigint out of range/, 'what overflows raises core\'s error');
