@@ -343,6 +343,8 @@ typedef struct HjgProgramShape
 	double		entered;		/* and rows that are entered into them */
 	double		strings;		/* that are tested one by one by the backend */
 	double		word_pages;		/* pages times the columns of other strings */
+	double		live_pages;		/* that are read, as they have changed, */
+	double		live_rows;		/* and their rows */
 	double		grouped;		/* rows that come to the groups */
 	double		ngroups;
 	int			nsteps;			/* of aggregates, for each of these rows */

@@ -17,6 +17,10 @@
 #define SEGMENT_WORDS_NS 1000
 #define SEGMENT_PAGES 250.0
 
+/* Reading a block that has changed, whose page no cache has, and a row of it into columns. */
+#define LIVE_PAGE_NS 3000
+#define LIVE_ROW_NS 100
+
 /* Testing a string. */
 #define STRING_NS 30
 
@@ -40,7 +44,8 @@ hjg_model_program_ns(const HjgProgramShape *shape, int ndevices)
 	const double built_ns = (shape->values - shape->driving_values) * VALUE_NS + (shape->probes - shape->driving_probes) * PROBE_NS +
 		shape->entered * ENTER_NS;
 	const double written_ns = shape->pages / SEGMENT_PAGES * SEGMENT_NS + shape->column_pages / SEGMENT_PAGES * SEGMENT_COLUMN_NS +
-		shape->word_pages / SEGMENT_PAGES * SEGMENT_WORDS_NS + shape->strings * STRING_NS;
+		shape->word_pages / SEGMENT_PAGES * SEGMENT_WORDS_NS + shape->strings * STRING_NS +
+		shape->live_pages * LIVE_PAGE_NS + shape->live_rows * LIVE_ROW_NS;
 
 	return START_NS + shape->ntables * TABLE_NS + written_ns + built_ns + divided_ns / ndevices + shape->ngroups * GROUP_NS +
 		(ndevices - 1) * (DEVICE_NS + shape->ngroups * GROUP_AGAIN_NS);

@@ -17,9 +17,6 @@
 #include "node/hjg_program_write.h"
 #include "planner/hjg_planner.h"
 
-/* This part of a table may have to be read from pages; beyond that the node's own scan is the better one. */
-#define MOST_LIVE 0.25
-
 /* ---------- tables ---------- */
 
 /* Describe a column by one of its segments. */
@@ -112,7 +109,7 @@ write_table(HjgProgramWriter *writer, SeqScanState *seq, const Bitmapset *attnos
 		hjg_program_refuse(writer, "a table has conditions that are core's");
 		return NULL;
 	}
-	why = hjg_scan_collect(seq, attnos, filter, MOST_LIVE, &writer->collection);
+	why = hjg_scan_collect(seq, attnos, filter, HJG_PROGRAM_MOST_LIVE, &writer->collection);
 	if (why != NULL)
 	{
 		hjg_program_refuse(writer, why);

@@ -114,6 +114,9 @@ typedef enum HjgAggregatePrivate
 	HJG_AGGREGATE_PRIVATE_Count
 } HjgAggregatePrivate;
 
+/* This part of a table may have to be read from pages for a program; beyond that the node's own scan is the better one. */
+#define HJG_PROGRAM_MOST_LIVE 0.25
+
 typedef enum HjgAggregateScalars
 {
 	HJG_AGGREGATE_SCALAR_PARTIAL,	/* 1: aggregates are in partial form, and a group may be returned more than once */

@@ -133,6 +133,11 @@ check_table(PlannerInfo *root, const RelOptInfo *rel, HjgProgramShape *shape)
 		why = "a table has conditions that are core's";
 	else if (!are_columns_kept(shape, rel, relation, read, tested))
 		why = "a column of a table is not kept, or not in codes";
+	else
+		shape->live_pages = rel->pages * (1 - hjg_scan_kept_share(relation, rel->pages, bms_union(read, tested), false) * hjg_scan_visible_share(relation, rel->pages));
+	if (shape->live_pages > HJG_PROGRAM_MOST_LIVE * rel->pages)
+		why = "too many blocks of a table have changed";
+	shape->live_rows = rel->tuples * shape->live_pages / Max(rel->pages, 1);
 	table_close(relation, NoLock);
 	shape->ntables = 1;
 	shape->pages = rel->pages;
@@ -330,7 +335,8 @@ add_shapes(const HjgProgramShape *built, double built_rows, const HjgProgramShap
 		.values = built->values + driving->values, .driving_values = driving->driving_values,
 		.probes = built->probes + driving->probes + driving_rows, .driving_probes = driving->driving_probes + driving_rows,
 		.entered = built->entered + driving->entered + built_rows, .strings = built->strings + driving->strings,
-		.word_pages = built->word_pages + driving->word_pages
+		.word_pages = built->word_pages + driving->word_pages,
+		.live_pages = built->live_pages + driving->live_pages, .live_rows = built->live_rows + driving->live_rows
 	};
 }
 

@@ -230,8 +230,13 @@ extern bool hjg_scan_find_attributes(List *quals, Index relid, Bitmapset **attno
 /* Rank a condition by about the nanoseconds that it takes a row. A scan tests those of low rank first, unless an operand may raise an error. */
 extern int	hjg_scan_filter_rank(const HjgFilter *filter);
 
-/* Estimate the part of a table whose rows will come from kept columns of these attributes; coded: all of them in codes (scan_kept.c). */
+/*
+ * Estimate the part of a table whose rows will come from kept columns of these attributes, if its blocks are all-visible; coded: all of them in
+ * codes (scan_kept_open.c).
+ */
 extern double hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos, bool coded);
+/* Get the part of a table's blocks that are all-visible now. */
+extern double hjg_scan_visible_share(Relation relation, BlockNumber nblocks);
 
 /* ---------- conditions (scan_condition.c) ---------- */
 

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "access/relscan.h"
+#include "access/visibilitymap.h"
 #include "access/xact.h"
 #include "catalog/pg_type_d.h"
 #include "common/pg_prng.h"
@@ -35,6 +36,9 @@
 
 /* A use that found much out of date counts as this part of one that did not. */
 #define REFUSED_PART 8
+
+/* In tables of more blocks all-visible ones are not counted: that would take longer than a tenth of a millisecond. */
+#define MOST_COUNTED_BLOCKS (4 * 1024 * 1024)
 
 /* No two scans give words the same number. */
 static uint64 segments_opened = 0;
@@ -103,6 +107,21 @@ hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *att
 	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
 		array[n++] = attno;
 	return hjg_kept_share(relation, nblocks, n, array, coded);
+}
+
+double
+hjg_scan_visible_share(Relation relation, BlockNumber nblocks)
+{
+	/* as the last VACUUM or ANALYZE found it */
+	BlockNumber nvisible = relation->rd_rel->relallvisible;
+	BlockNumber counted_of = relation->rd_rel->relpages;
+
+	if (nblocks <= MOST_COUNTED_BLOCKS)
+	{
+		visibilitymap_count(relation, &nvisible, NULL);
+		counted_of = nblocks;
+	}
+	return Min((double) nvisible / Max(counted_of, 1), 1);
 }
 
 bool

@@ -1,5 +1,7 @@
 -- The tables of TPC-H, filled from :dir (tpchgen-cli csv), with keys as users declare them.
 \set ON_ERROR_STOP on
+-- blocks of a transaction whose commit is not on disk yet do not become all-visible, and are not kept
+set synchronous_commit = on;
 create table region (r_regionkey int primary key, r_name char(25) not null, r_comment varchar(152));
 create table nation (n_nationkey int primary key, n_name char(25) not null, n_regionkey int not null, n_comment varchar(152));
 create table supplier (s_suppkey int not null, s_name char(25) not null, s_address varchar(40) not null, s_nationkey int not null,

@@ -420,6 +420,7 @@ test_programs(void)
 {
 	const HjgProgramShape small = {.ntables = 2, .values = 2e6, .driving_values = 1e6, .probes = 1e6, .driving_probes = 1e6, .entered = 1e4, .grouped = 1e6, .ngroups = 10, .nsteps = 3};
 	HjgProgramShape large = {.ntables = 2, .values = 2.1e9, .driving_values = 2e9, .probes = 1e9, .driving_probes = 1e9, .entered = 1e6, .grouped = 1e9, .ngroups = 10, .nsteps = 3};
+	HjgProgramShape other;
 
 	ok(hjg_model_program_ns(&small, 2) > hjg_model_program_ns(&small, 1), "a second GPU does not pay for a program of few rows");
 	ok(hjg_model_program_ns(&large, 2) < 0.55 * hjg_model_program_ns(&large, 1), "it does for one of many rows");
@@ -429,6 +430,10 @@ test_programs(void)
 	large.ngroups = 1e6;
 	large.driving_values = 2e9;
 	ok(hjg_model_program_ns(&large, 8) > hjg_model_program_ns(&large, 1), "nor where groups are many");
+	other = large;
+	other.live_pages = 1000;
+	other.live_rows = 50000;
+	ok(hjg_model_program_ns(&other, 1) > hjg_model_program_ns(&large, 1) + 5e6, "blocks that have changed are charged");
 }
 
 int

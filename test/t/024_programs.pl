@@ -169,10 +169,13 @@ $node->safe_psql('postgres', 'UPDATE lines SET quantity = 0 WHERE order_id < 300
 is($old->query_safe("RESET hjoin_gpu.enabled; $program $queries[3]"), $seen, 'an old snapshot sees its rows');
 $old->quit;
 $node->safe_psql('postgres', $_) foreach 'CREATE TABLE changing (k int, v int) WITH (fillfactor = 30)', 'INSERT INTO changing SELECT g % 7, g FROM generate_series(1, 20000) g',
-  'VACUUM ANALYZE changing', q{SELECT hjoin_gpu_keep('changing')}, 'UPDATE changing SET v = v + 1 WHERE v % 3 = 0';
+  'VACUUM ANALYZE changing', q{SELECT hjoin_gpu_keep('changing')};
 my $changing = 'SELECT k, sum(v) FROM changing GROUP BY k ORDER BY k';
+like($node->safe_psql('postgres', "$program SET plan_cache_mode = force_generic_plan; PREPARE q AS $changing; EXECUTE q; UPDATE changing SET v = v + 1 WHERE v % 3 = 0;
+	EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE q"), qr/Programs: 0\s+Fallback: too many blocks have to be read/, 'too many changed blocks after planning: EXPLAIN says so');
 is_cores($node, $changing, 0, 'too many changed blocks');
-like($node->safe_psql('postgres', "$program EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $changing"), qr/Programs: 0\s+Fallback: too many blocks have to be read/, 'and EXPLAIN says so');
+like(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = 'cuda:0'; EXPLAIN $changing"))[2],
+	qr/Reason: too many blocks of a table have changed/, 'and it is not planned again');
 cmp_ok(stat_value($node, 'fallback_program_refused'), '>', 0, 'and a counter');
 $node->safe_psql('postgres', q{VACUUM lines; VACUUM orders; SELECT hjoin_gpu_keep('lines'), hjoin_gpu_keep('orders')});
 compare_all('vacuumed and kept anew', 1);
