@@ -9,7 +9,7 @@
  *		lab_coupled_rows.c	--rows: every system of the papers by its name
  *		lab_coupled_engines.c	--engines: losses of choices against the best one
  *		lab_coupled_plans.c	--plans: compression plans
- *		lab_coupled_points.c	medians of alternating runs
+ *		lab_coupled_points.c	medians of runs in random order
  *		lab_coupled_figures.c	--figures: figures of the papers
  *		lab_coupled_tradeoffs.c	of these, random ratios, trade-offs and whole joins
  *		lab_coupled_incache.c	of these, in-cache co-processing
@@ -18,6 +18,7 @@
 #define HJG_COUPLED_BENCH_H
 
 #include "device/hjg_opencl.h"
+#include "lab/hjg_lab.h"
 
 #define HJG_BENCH_KEY_WIDTH 4
 
@@ -77,8 +78,6 @@ typedef struct HjgBenchTimes
 extern void *hjg_bench_alloc(void *arg, size_t bytes);
 extern void hjg_bench_free(void *arg, void *ptr, size_t bytes);
 extern hjg_u64 hjg_bench_random(hjg_u64 *state);
-/* Put the numbers below n in random order: earlier runs leave data in caches and threads awake. */
-extern void hjg_bench_shuffle(hjg_u64 *state, int *order, int n);
 
 /* Make an input of 2^log rows on both sides. */
 extern bool hjg_bench_input_create(HjgBenchInput *in, const HjgBenchOptions *options, int log);
@@ -146,8 +145,8 @@ extern HjgCoupledConfig hjg_bench_config(const HjgBenchOptions *options, HjgCoup
 extern HjgCoupledConfig hjg_bench_config_alone(const HjgBenchOptions *options, HjgCoupledStrategy strategy, int processor);
 
 /*
- * Run the first npoints alternately; then each point's turns are ordered by time.  False if a result is
- * wrong.
+ * Run the first npoints once a turn, in random order; then each point's turns are ordered by time.  False
+ * if a result is wrong.
  */
 extern bool hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner,
 								 const HjgBenchInput *in, int npoints);

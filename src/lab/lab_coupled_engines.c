@@ -73,12 +73,11 @@ measure_engines(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunn
 {
 	static HjgBenchTimes run;
 	int			order[sizeof(contestants) / sizeof(contestants[0])];
-	hjg_u64		random = 1;
 
 	/* the first turn warms up memory, and finds the ratios */
 	for (int turn = -1; turn < options->nreps; turn++)
 	{
-		hjg_bench_shuffle(&random, order, NCONTESTANTS);
+		hjg_lab_order(order, NCONTESTANTS);
 		for (int k = 0; k < NCONTESTANTS; k++)
 		{
 			const int	i = order[k];

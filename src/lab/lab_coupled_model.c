@@ -287,13 +287,12 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 	StepTimes	steps = {0};
 	int			nbetter = 0;
 	int			order[MAX_RUNS + 1];
-	hjg_u64		shuffled = 1;
 
 	draw_settings(options, strategy, random);
 	/* the first turn warms up memory */
 	for (int turn = -1; turn < TURNS; turn++)
 	{
-		hjg_bench_shuffle(&shuffled, order, nruns + 1);
+		hjg_lab_order(order, nruns + 1);
 		for (int i = 0; i <= nruns; i++)
 		{
 			HjgBenchTimes *times = &settings[order[i]].turns[turn < 0 ? 0 : turn];
@@ -356,9 +355,8 @@ typedef bool (*SettingsFn) (const HjgBenchOptions *options, const HjgEnv *env, c
 
 /* Run all sizes and strategies, with errors[0] for SHJ and errors[1] for PHJ. */
 static bool
-for_all(SettingsFn fn, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, Errors errors[2])
+for_all(SettingsFn fn, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, hjg_u64 random, Errors errors[2])
 {
-	hjg_u64		random = 7;
 	bool		good = true;
 
 	ntimes = 0;
@@ -415,17 +413,18 @@ hjg_bench_model(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunn
 	static Errors errors[2];
 	static Errors all;
 	HjgBenchOptions again = *options;
+	const hjg_u64 random = hjg_lab_draw();
 	HjgStepCosts costs;
 	bool		good;
 
 	printf("%-8s %9s %8s %8s %8s %8s %8s %8s %8s %7s %7s %9s %7s %8s %s\n", "random", "rows", "best ms", "median", "worst", "error", "95th",
 		   "noise", "95th", "build", "probe", "choice ms", "error", "to best", "random runs that beat it");
-	good = for_all(run_settings, options, env, runner, errors);
+	good = for_all(run_settings, options, env, runner, random, errors);
 	if (good && hjg_coupled_calibrate(env, &options->config, runner, HJG_BENCH_KEY_WIDTH, options->config.costs->nsizes, &costs) == HJG_OK)
 	{
 		again.config.costs = &costs;
 		print_drift(options->config.costs, &costs);
-		good = for_all(predict_again, &again, env, runner, errors);
+		good = for_all(predict_again, &again, env, runner, random, errors);
 	}
 	for (int i = 0; i < 2; i++)
 		add_errors(&all, &errors[i]);

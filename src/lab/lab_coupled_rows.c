@@ -153,9 +153,12 @@ static void
 run_systems(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in, int shape)
 {
 	static HjgBenchTimes times;
+	int			order[NSYSTEMS];
 
-	for (int i = 0; i < NSYSTEMS; i++)
+	hjg_lab_order(order, NSYSTEMS);
+	for (int k = 0; k < NSYSTEMS; k++)
 	{
+		const int	i = order[k];
 		const System *system = &systems[i];
 		const HjgCoupledConfig config = system_config(options, system, in->nrows);
 

@@ -56,7 +56,7 @@ draw_all(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 	const int	ndraws = DRAWS(log);
 	const int	every = ndraws / CHOICES;
 	static HjgBenchTimes times;
-	hjg_u64		random = 9;
+	hjg_u64		random = hjg_lab_draw();
 
 	draws->n = draws->nchoices = 0;
 	/* the first run warms up memory, and searches the ratios */

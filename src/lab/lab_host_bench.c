@@ -289,6 +289,7 @@ hjg_lab_host_bench(FILE *out, int number, int argc, char **argv)
 	const char *text = "";
 	HjgCudaDevice *device;
 	bool		list = false;
+	int			order[NCASES];
 	HjgStatus	status;
 
 	bench.out = out;
@@ -306,9 +307,10 @@ hjg_lab_host_bench(FILE *out, int number, int argc, char **argv)
 	if (status == HJG_OK)
 		fprintf(out, "%-20s %-8s %9s %8s %7s %7s %7s %9s %7s\n", "case", "strategy", "ms", "Gtuple/s", "in GB", "out GB",
 				"GB/s", "bus ms", "share");
+	hjg_lab_order(order, NCASES);
 	for (int i = 0; i < NCASES && status == HJG_OK; i++)
-		if (strstr(cases[i].name, text) != NULL)
-			status = run_host_case(&bench, &cases[i]);
+		if (strstr(cases[order[i]].name, text) != NULL)
+			status = run_host_case(&bench, &cases[order[i]]);
 	if (status != HJG_OK)
 		fprintf(stderr, "hjoin_gpu_lab: %s\n",
 				bench.streams != NULL && bench.streams->work.error[0] != '\0' ? bench.streams->work.error : hjg_status_text(status));
