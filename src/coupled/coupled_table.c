@@ -164,6 +164,7 @@ hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const Hjg
 	}
 	if (status == HJG_OK)
 		status = hjg_copies_flags(join);
+	join->stats.allocations = allocator->next_key / part->args.block_nodes;
 	return status == HJG_OK && allocator->flags != 0 ? HJG_ERR_INPUT : status;
 }
 
@@ -229,6 +230,7 @@ hjg_coupled_merge_tables(HjgCoupled *join)
 
 	if (part->args.headers_off[1] == part->args.headers_off[0])
 		return HJG_OK;
+	join->stats.merged_buckets += (hjg_u64) 1 << part->bucket_bits;
 	status = hjg_copies_table(join, HJG_ON_CPU, true);
 	return status != HJG_OK ? status : hjg_coupled_on_cpu(join, 0, 1u << part->bucket_bits, HJG_COUPLED_UNIT_ROWS, merge_buckets, join);
 }
