@@ -12,6 +12,7 @@
  *		lab_coupled_points.c	medians of runs in random order
  *		lab_coupled_figures.c	--figures: figures of the papers
  *		lab_coupled_tradeoffs.c	of these, random ratios, trade-offs and whole joins
+ *		lab_coupled_further.c	of these, BasicUnit and latches
  *		lab_coupled_incache.c	of these, in-cache co-processing
  */
 #ifndef HJG_COUPLED_BENCH_H
@@ -35,6 +36,7 @@ typedef struct HjgBenchOptions
 	int			nreps;
 	int			units;			/* of the device; 0: half */
 	int			model_runs;		/* 0: no --model */
+	int			draws;			/* random runs of figure 9 */
 	bool		plans;			/* --plans */
 	const char *figures;		/* part of a figure's name, "": all; NULL: no --figures */
 	const char *rows;			/* a system's name, "": all; NULL: no --rows */
@@ -166,10 +168,11 @@ typedef struct HjgBenchFigure
 /* Print figures of the papers; false if a result is wrong. */
 extern bool hjg_bench_figures(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
-/* ---- lab_coupled_tradeoffs.c, lab_coupled_incache.c ---- */
+/* ---- lab_coupled_tradeoffs.c, lab_coupled_further.c, lab_coupled_incache.c ---- */
 
 /* Each ends with a figure without a name. */
 extern const HjgBenchFigure hjg_bench_tradeoff_figures[];
+extern const HjgBenchFigure hjg_bench_further_figures[];
 extern const HjgBenchFigure hjg_bench_incache_figures[];
 
 /* ---- lab_coupled_plans.c ---- */

@@ -21,6 +21,9 @@
 /* Random settings of --model for each size and strategy. */
 #define MODEL_RUNS 40
 
+/* Random runs of figure 9; the paper has 1000. */
+#define DRAWS 200
+
 static int
 compare_times(const void *a, const void *b)
 {
@@ -233,7 +236,7 @@ parse_options(HjgBenchOptions *options, int argc, char **argv)
 {
 	enum
 	{
-		OPT_BLOCK, OPT_BOUNDARY, OPT_BUFFER, OPT_BUS_GBS, OPT_BUS_LATENCY_US, OPT_CHUNK, OPT_COPIES, OPT_EACH,
+		OPT_BLOCK, OPT_BOUNDARY, OPT_BUFFER, OPT_BUS_GBS, OPT_BUS_LATENCY_US, OPT_CHUNK, OPT_COPIES, OPT_DRAWS, OPT_EACH,
 		OPT_ENGINES, OPT_FIGURES, OPT_GROUPING, OPT_HALVES, OPT_MAX_LOG, OPT_MIN_LOG, OPT_MODEL, OPT_PACKED,
 		OPT_PAIRS, OPT_PIPELINE, OPT_PLANS, OPT_REPS, OPT_ROWS, OPT_SELECTIVITY, OPT_SEPARATE, OPT_SKEW, OPT_STEPS,
 		OPT_STRATEGY, OPT_UNITS, OPT_WAS
@@ -246,6 +249,7 @@ parse_options(HjgBenchOptions *options, int argc, char **argv)
 		{"bus-latency-us", required_argument, NULL, OPT_BUS_LATENCY_US},
 		{"chunk", required_argument, NULL, OPT_CHUNK},
 		{"copies", no_argument, NULL, OPT_COPIES},
+		{"draws", required_argument, NULL, OPT_DRAWS},
 		{"each", no_argument, NULL, OPT_EACH},
 		{"engines", no_argument, NULL, OPT_ENGINES},
 		{"figures", optional_argument, NULL, OPT_FIGURES},
@@ -294,6 +298,9 @@ parse_options(HjgBenchOptions *options, int argc, char **argv)
 				break;
 			case OPT_COPIES:
 				hjg_cl_set_copies(true);
+				break;
+			case OPT_DRAWS:
+				options->draws = atoi(optarg);
 				break;
 			case OPT_EACH:
 				options->each = true;
@@ -391,7 +398,7 @@ int
 hjg_lab_coupled_bench(int nthreads, const char *device, int argc, char **argv)
 {
 	static HjgDeviceInfo devices[HJG_MAX_DEVICES];
-	HjgBenchOptions options = {.device = device, .min_log = 16, .max_log = 24, .nreps = 3, .selectivity = 1, .calibrate = true};
+	HjgBenchOptions options = {.device = device, .min_log = 16, .max_log = 24, .nreps = 3, .selectivity = 1, .draws = DRAWS, .calibrate = true};
 	HjgEnv		env = {.alloc = hjg_bench_alloc, .free = hjg_bench_free};
 	static HjgSeriesMemos memos;
 	HjgStepCosts costs;

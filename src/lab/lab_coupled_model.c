@@ -273,6 +273,41 @@ draw_settings(const HjgBenchOptions *options, HjgCoupledStrategy strategy, hjg_u
 	}
 }
 
+/* The factor by which a search may miss the best ratios, and one side alone may be worse (hjg_coupled_model.h). */
+#define CHOICE_MARGIN 1.25
+
+/*
+ * Check what no noise changes: each random setting has a prediction, and divided its rows as it was told to
+ * (but where a device that works on copies has all rows of a step that scatters); and no random setting is
+ * predicted to be much better than the choice.
+ */
+static bool
+check_settings(const HjgRunner *runner, int nruns)
+{
+	const double choice_ns = predicted_ns(&settings[nruns].median->stats);
+	double		least_ns = HUGE_VAL;
+	bool		good = true;
+
+	for (int run = 0; run < nruns; run++)
+	{
+		const HjgCoupledStats *stats = &settings[run].median->stats;
+
+		for (int i = HJG_STEP_B2; i < HJG_STEP_P4 && runner->move == NULL; i++)
+		{
+			const double cpu = (double) stats->step_rows[HJG_ON_CPU][i];
+
+			good = good && fabs(cpu / (cpu + (double) stats->step_rows[HJG_ON_DEVICE][i]) - settings[run].config.fixed_ratios[i]) < 0.01;
+		}
+		good = good && isfinite(predicted_ns(stats)) && stats->predicted_build_ns > 0 && stats->predicted_probe_ns > 0;
+		least_ns = fmin(least_ns, predicted_ns(stats));
+	}
+	if (!good)
+		printf("WRONG: a setting has no prediction, or was not run with its ratios\n");
+	if (choice_ns > least_ns * CHOICE_MARGIN)
+		printf("WRONG: the choice is predicted to take %.2f times as long as a random setting\n", choice_ns / least_ns);
+	return good && choice_ns <= least_ns * CHOICE_MARGIN;
+}
+
 /* Run one size and strategy: random ratios and the model's choice among them. */
 static bool
 run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
@@ -329,7 +364,7 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 		print_choice(choice->median);
 	}
 	fflush(stdout);
-	return true;
+	return check_settings(runner, nruns);
 }
 
 /* Predict the same settings once more, with other costs. */

@@ -33,7 +33,7 @@ print_lab_usage(void)
 		   "                  --pipeline=NAME or all, --packed, --was=BYTES, --boundary=UNITS,\n"
 		   "                  --model[=RUNS]: random ratios against the cost model's choice (--each: each run),\n"
 		   "                  --pairs[=TEXT]: design choices against their absence, in turn,\n"
-		   "                  --figures[=TEXT]: figures of the papers, --buffer=BYTES: of the device at most,\n"
+		   "                  --figures[=TEXT]: figures of the papers (--draws=N: random runs of figure 9, 200), --buffer=BYTES: of the device at most,\n"
 		   "                  --rows[=TEXT]: the systems of the papers, --engines: what the choice of one loses,\n"
 		   "                  --plans: compression plans\n\n"
 		   "  --threads=N     threads of the cpu engine (default: one for each CPU)\n"
