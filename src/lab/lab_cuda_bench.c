@@ -8,6 +8,7 @@
  *		--rows FACTOR		multiply all sizes, e.g. 0.01 for a quick run
  *		--strategy NAMES	only these, separated by commas, if they suit; sets are nops, bshs, prbcs (by their
  *							prefixes) and all; default: the one chosen first
+ *		--part-rows N		build rows of a partition at most, for prbc, bsh and their kin (003, figure 5)
  *		--paper 002|003|004	the comparisons of a paper instead (lab_cuda_bench_cases.c)
  *		--reps N			timed repetitions, default 7; the median is printed, with the least and the most
  *
@@ -266,6 +267,7 @@ hjg_lab_cuda_bench(FILE *out, int number, int argc, char **argv)
 		{"case", required_argument, NULL, 'c'},
 		{"list", no_argument, NULL, 'l'},
 		{"paper", required_argument, NULL, 'p'},
+		{"part-rows", required_argument, NULL, 'q'},
 		{"reps", required_argument, NULL, 'r'},
 		{"rows", required_argument, NULL, 'n'},
 		{"strategy", required_argument, NULL, 's'},
@@ -301,6 +303,9 @@ hjg_lab_cuda_bench(FILE *out, int number, int argc, char **argv)
 				break;
 			case 's':
 				bad |= !hjg_bench_names_of(optarg, names);
+				break;
+			case 'q':
+				hjg_cuda_paper_tuning.part_rows = (hjg_u32) atoi(optarg);
 				break;
 			case 'p':
 				bad |= !hjg_bench_has_paper(optarg);
