@@ -14,7 +14,7 @@ run()
 if [ -e build/emulated/libcuda.so.1 ]
 then
 	host="env LD_LIBRARY_PATH=build/emulated HJG_STUB_MEMORY=4096"
-	run $host build/test_resident --shapes $HJG_TEST_SEED
+	run $host build/test_resident --shapes ${HJG_TEST_SEED:+"$HJG_TEST_SEED"}
 	grep -E '^# seed| joined ' build/check_lab.out
 	for paper in 002 003 004; do run $host build/hjoin_gpu_lab cuda:0 --paper $paper --rows 0.00002 --reps 1; done
 	run $host build/hjoin_gpu_lab cuda:0 --host --rows 0.00001 --chunk 1024 --reps 1
@@ -24,7 +24,7 @@ else
 fi
 if ./hjoin_gpu_device --list | grep -v 'not usable' | grep -q '^cuda:0'
 then
-	run build/test_resident $HJG_TEST_SEED
+	run build/test_resident ${HJG_TEST_SEED:+"$HJG_TEST_SEED"}
 	for paper in 002 003 004; do run build/hjoin_gpu_lab cuda:0 --paper $paper --rows 0.01 --reps 1; done
 	run build/hjoin_gpu_lab cuda:0 --host --rows 0.01 --reps 1
 else
