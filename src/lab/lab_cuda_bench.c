@@ -75,33 +75,41 @@ open_output(HjgBench *bench, HjgBenchRun *run)
 		hjg_bench_columns_make(&bench->stream, &run->columns, run->sets[0].build.nrows, run->sets[0].probe.nrows, capacity);
 }
 
+/* Make the run of a contestant. */
+static HjgBenchRun
+contestant_run(const HjgBenchRun *of_case, const BenchContestant *contestant)
+{
+	HjgBenchRun run = *of_case;
+
+	run.strategy = contestant->strategy;
+	run.kind = contestant->kind;
+	run.columns = contestant->columns;
+	return run;
+}
+
 /* Let a contestant take its turn; turn -1: its results are checked.  It may turn out not to suit, or to lack memory. */
 static HjgStatus
-take_turn(HjgBench *bench, HjgBenchRun *run, BenchContestant *contestant, int turn)
+take_turn(HjgBench *bench, const HjgBenchRun *of_case, BenchContestant *contestant, int turn)
 {
+	HjgBenchRun run = contestant_run(of_case, contestant);
 	HjgBenchMoved moved = {0};
 	HjgStatus	status = HJG_OK;
 
-	run->strategy = contestant->strategy;
-	run->kind = contestant->kind;
-	run->columns = contestant->columns;
-	run->moved = NULL;
-	if (run->c->from_host)
+	if (run.c->from_host)
 	{
-		status = hjg_bench_moved_open(&bench->stream, hjg_lab_moving(run->strategy), run->c->width, run->shape.build_rows,
-									  run->shape.probe_rows, &moved);
-		run->moved = &moved;
+		status = hjg_bench_moved_open(&bench->stream, hjg_lab_moving(run.strategy), run.c->width, run.shape.build_rows,
+									  run.shape.probe_rows, &moved);
+		run.moved = &moved;
 	}
 	if (status == HJG_OK)
-		status = open_output(bench, run);
+		status = open_output(bench, &run);
 	if (status == HJG_OK)
-		status = hjg_bench_run_turn(bench, run, turn, &contestant->turns);
-	hjg_bench_columns_free(&bench->stream, &run->columns);
-	hjg_cuda_free(&bench->stream, run->block);
-	run->block = 0;
+		status = hjg_bench_run_turn(bench, &run, turn, &contestant->turns);
+	hjg_bench_columns_free(&bench->stream, &run.columns);
+	hjg_cuda_free(&bench->stream, run.block);
 	hjg_bench_moved_close(&bench->stream, &moved);
 	if (status == HJG_ERR_MEMORY)
-		fprintf(bench->out, "%-24s %-14s not enough device memory\n", run->c->name, run->strategy->name);
+		fprintf(bench->out, "%-24s %-14s not enough device memory\n", run.c->name, run.strategy->name);
 	contestant->is_out = status == HJG_ERR_INPUT || status == HJG_ERR_MEMORY;
 	return contestant->is_out ? HJG_OK : status;
 }
@@ -184,10 +192,9 @@ run_case(HjgBench *bench, const HjgBenchCase *c, const char *const *names, HjgCu
 	for (int i = 0; i < n && status == HJG_OK; i++)
 		if (!contestants[i].is_out)
 		{
-			run.strategy = contestants[i].strategy;
-			run.kind = contestants[i].kind;
-			run.columns = contestants[i].columns;
-			hjg_bench_run_print(bench, &run, &contestants[i].turns);
+			const HjgBenchRun measured = contestant_run(&run, &contestants[i]);
+
+			hjg_bench_run_print(bench, &measured, &contestants[i].turns);
 		}
 	for (int i = 0; i < nsets; i++)
 		hjg_bench_inputs_free(bench, &sets[i]);
