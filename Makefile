@@ -273,6 +273,23 @@ check-cuda: build/test_large build/test_cuda build/test_payload build/test_progr
 .PHONY: check-cuda
 # ---- end of check-cuda ----
 
+# ---- check-lab: the joins of the literature and the product's, by their kernels: on the host, and on a GPU where there is one ----
+# kernels compiled for the host: CUDA's words are those of test/device/hjg_emulated_cuda.h
+DEVICE_CXX ?= g++
+emulated_cc = $(patsubst kernels/%.cu,build/emulated/%.cc,$(wildcard kernels/*.cu kernels/lab/*.cu))
+build/emulated/%.cc: kernels/%.cu $(wildcard kernels/*.h kernels/lab/*.h src/layout/*.h test/device/hjg_emulated_*.h) src/lab/hjg_cuda_paper_args.h
+	@mkdir -p $(@D)
+	@test/device/emulate_kernels.sh '$(DEVICE_CXX)' $< $@
+build/emulated/%.o: build/emulated/%.cc
+	$(DEVICE_CXX) -std=c++17 -O2 -g -w -fPIC $(EMULATED_FLAGS) -c -o $@ $<
+EMULATED_FLAGS = -Isrc -I. -Ibuild/emulated/headers -Itest/device -include test/device/hjg_emulated_cuda.h
+build/emulated/libcuda.so.1: test/device/stub_libcuda.c test/device/emulated_threads.c $(wildcard test/device/hjg_*.h) $(emulated_cc:.cc=.o)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Ikernels -Itest/device -shared -o $@ $(filter %.c %.o,$^) -lm
+check-lab: build/test_resident build/hjoin_gpu_lab hjoin_gpu_device $(if $(shell command -v $(DEVICE_CXX)),build/emulated/libcuda.so.1)
+	@test/device/check_lab.sh
+.PHONY: check-lab
+# ---- end of check-lab ----
+
 # ---- the driver that goes wild in test/t/020_wild_driver.pl, and faults of the system's calls for 021_faults.pl ----
 build/wild.so: test/wild/wild.c $(wildcard src/layout/*.h)
 	@mkdir -p $(@D)
@@ -290,7 +307,8 @@ check-opencl: build/test_opencl build/hjoin_gpu_lab hjoin_gpu_device
 	build/test_opencl
 	build/hjoin_gpu_lab threads --figures --halves --min-log=12 --max-log=12 --reps=1 >/dev/null
 	device=$$(./hjoin_gpu_device --list | grep -v 'not usable' | grep -q '^opencl:0' && echo opencl:0 || echo threads) && \
-		build/hjoin_gpu_lab $$device --copies --model=2 --each --min-log=14 --max-log=14 >/dev/null && \
+		build/hjoin_gpu_lab $$device --model=8 --each --min-log=14 --max-log=14 >build/model.out || { tail -5 build/model.out; exit 1; } && \
+		build/hjoin_gpu_lab $$device --copies --model=8 --each --min-log=14 --max-log=14 >build/model.out || { tail -5 build/model.out; exit 1; } && \
 		build/hjoin_gpu_lab $$device --rows --min-log=16 --max-log=16
 .PHONY: check-opencl
 # ---- end of check-opencl ----

@@ -171,13 +171,14 @@ computing() {
 	part device 240 run_device
 	part cuda 1200 run_target check-cuda
 	part opencl 900 run_target check-opencl
+	part lab 1200 run_target check-lab
 	part regress 900 run_regress
 	part isolation 240 run_isolation
 	part pgtap 240 run_pgtap
 	part fuzz 900 run_fuzz
 }
 waiting() { part tap 2700 run_tap; }
-PARTS=(build rules engine valgrind arena model vector device cuda opencl regress isolation pgtap fuzz tap)
+PARTS=(build rules engine valgrind arena model vector device cuda opencl lab regress isolation pgtap fuzz tap)
 (trap - EXIT; computing) &
 (trap - EXIT; waiting) &
 wait

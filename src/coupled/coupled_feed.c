@@ -271,6 +271,7 @@ start_window(Feed *feed, int which)
 	launch.args.unpack_workers = (hjg_u32) join->pipe.feeder->nworkers;
 	window->beside = (HjgBeside) {.packed = window->packed, .keys_off = join->pipe.place.keys_off[which],
 		.first = window->first_block, .next = window->end_block - mine, .end = window->end_block};
+	join->stats.device_blocks += mine;
 	return join->pipe.feeder->launch(join->pipe.feeder->arg, &launch, &window->ticket);
 }
 

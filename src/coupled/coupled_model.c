@@ -344,11 +344,7 @@ search_two(const HjgSeriesShape *shape, double *best, double *best_ns)
 static const double wide_steps[] = {1.0 / 3, 0.25, 0.2};
 static const int strides[] = {5, 2, 1};
 
-/*
- * The factors by which several ratios must be better than one ratio, and any ratios better than one side
- * alone, because predictions err by as much.
- */
-#define ONE_RATIO_MARGIN 1.08
+/* The factor by which any ratios must be better than one side alone, because predictions err by as much. */
 #define ALONE_MARGIN 1.1
 
 /*
@@ -381,19 +377,15 @@ descend_from(const HjgSeriesShape *shape, double *best, double *best_ns)
 }
 
 /*
- * Prefer simple ratios.  The best of many predictions is the one whose errors favour it most, so a nearly
- * equal simpler choice is taken: one ratio for all steps instead of several, unless it is worse than
- * ratios of 0 or 1 (ol_ns), and one side alone instead of any ratio.
+ * Prefer one side alone to ratios that are hardly better.  The best of many predictions is the one whose
+ * errors favour it most, and a side alone needs no other to be awake.
  */
 static void
-prefer_simple(const HjgSeriesShape *shape, double ol_ns, double *best, double *best_ns)
+prefer_alone(const HjgSeriesShape *shape, double *best, double *best_ns)
 {
-	double		one[HJG_SERIES_STEPS];
-	double		one_ns = HUGE_VAL;
 	double		alone[HJG_SERIES_STEPS];
 	double		alone_ns = HUGE_VAL;
 
-	search_dd(shape, one, &one_ns);
 	for (int side = 0; side < 2; side++)
 	{
 		double		here[HJG_SERIES_STEPS];
@@ -402,16 +394,10 @@ prefer_simple(const HjgSeriesShape *shape, double ol_ns, double *best, double *b
 			here[i] = side;
 		offer_ratios(shape, here, alone, &alone_ns);
 	}
-	if (alone_ns <= *best_ns * ALONE_MARGIN)
-	{
-		memcpy(best, alone, sizeof(double) * (size_t) shape->nsteps);
-		*best_ns = alone_ns;
-	}
-	else if (one_ns <= *best_ns * ONE_RATIO_MARGIN && one_ns <= ol_ns)
-	{
-		memcpy(best, one, sizeof(double) * (size_t) shape->nsteps);
-		*best_ns = one_ns;
-	}
+	if (alone_ns > *best_ns * ALONE_MARGIN)
+		return;
+	memcpy(best, alone, sizeof(double) * (size_t) shape->nsteps);
+	*best_ns = alone_ns;
 }
 
 double
@@ -425,7 +411,6 @@ hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios)
 	{
 		/* descend from the best points of OL, of DD, of two ratios and of the wide grids */
 		const int	ngrids = sizeof(wide_steps) / sizeof(wide_steps[0]);
-		const double ol_ns = best_ns;
 		double		from[HJG_SERIES_STEPS];
 		double		from_ns;
 
@@ -442,7 +427,7 @@ hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios)
 			descend_from(shape, from, &from_ns);
 			offer_ratios(shape, from, ratios, &best_ns);
 		}
-		prefer_simple(shape, ol_ns, ratios, &best_ns);
+		prefer_alone(shape, ratios, &best_ns);
 	}
 	if (scheme == HJG_SCHEME_DD)
 		search_dd(shape, ratios, &best_ns);

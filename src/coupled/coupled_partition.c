@@ -4,9 +4,6 @@
  */
 #include "coupled/hjg_coupled_internal.h"
 
-/* Bits of a partitioning pass. */
-#define MAX_PASS_BITS 8
-
 /* Least rows of work that are worth a series. */
 #define MIN_WORK_ROWS 64
 
@@ -16,7 +13,7 @@
 static hjg_u32
 most_counters(int bits)
 {
-	const hjg_u32 first = hjg_step_part_counters((hjg_u32) (bits > MAX_PASS_BITS ? (bits + 1) / 2 : bits));
+	const hjg_u32 first = hjg_step_part_counters((hjg_u32) (bits > HJG_COUPLED_PASS_BITS ? (bits + 1) / 2 : bits));
 	const hjg_u32 last = hjg_step_part_counters((hjg_u32) bits);
 
 	return first > last ? first : last;
@@ -106,7 +103,7 @@ hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_r
 		size_t		header_bytes;
 
 		/* two passes share the bits */
-		done_bits = done_bits == 0 && bits > MAX_PASS_BITS ? (bits + 1) / 2 : bits;
+		done_bits = done_bits == 0 && bits > HJG_COUPLED_PASS_BITS ? (bits + 1) / 2 : bits;
 		args->bits = (hjg_u32) done_bits;
 		header_bytes = hjg_step_part_counters(args->bits) * sizeof(hjg_u32);
 		series.args = *args;

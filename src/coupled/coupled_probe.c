@@ -222,6 +222,7 @@ count_piece(ProbeWindow *window, const Piece *piece, HjgStep first, const HjgRun
 		return status;
 	if (status == HJG_OK)
 		status = hjg_coupled_on_cpu(join, 0, piece->nrows, GROUP_ROWS, group_block, &grouped);
+	join->stats.grouped_rows += piece->nrows;
 	if (status != HJG_OK)
 		return status;
 	series.nsteps = 1;

@@ -403,7 +403,10 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 	if (status != HJG_OK)
 		return status;
 	if (by_units)
+	{
 		status = drive_units(&drive);
+		join->stats.unit_rows += (hjg_u64) series->nrows * (hjg_u64) series->nsteps;
+	}
 	else
 	{
 		plan_series(join, series, &plan);

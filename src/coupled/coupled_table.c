@@ -2,9 +2,11 @@
  * coupled_table.c
  *	  Tables of the coupled engine: sizes, building, merging.
  */
+#include <math.h>
+
 #include "coupled/hjg_coupled_internal.h"
 
-/* Largest table of a partition. */
+/* Largest table of a partition, where no costs are known. */
 #define PARTITION_BYTES (1024 * 1024)
 #define MAX_RADIX_BITS 14
 
@@ -19,15 +21,49 @@ bucket_bits_of(hjg_u64 nrows, int part_bits)
 	return bits;
 }
 
+/* Find the least time a row of a step whose rows both processors share. */
+static double
+divided_ns(const HjgStepCosts *costs, const HjgStepNs ns, HjgStep step, double rows)
+{
+	return 1 / (1 / hjg_step_cost_ns(costs, ns, HJG_ON_CPU, step, rows) + 1 / hjg_step_cost_ns(costs, ns, HJG_ON_DEVICE, step, rows));
+}
+
+/*
+ * Predict the time a row of a join by 2^bits partitions: both sides' passes, and the steps on tables as small
+ * as a partition's.
+ */
+static double
+partitioned_ns(const HjgStepCosts *costs, double nrows, int bits)
+{
+	static const HjgStep pass[] = {HJG_STEP_NUMBER, HJG_STEP_N2, HJG_STEP_N3};
+	static const HjgStep steps[] = {HJG_STEP_B2, HJG_STEP_B3, HJG_STEP_B4, HJG_STEP_P2, HJG_STEP_P3, HJG_STEP_P4};
+	double		ns = 0;
+
+	for (int i = 0; i < 3; i++)
+		ns += (bits > HJG_COUPLED_PASS_BITS ? 4 : 2) * divided_ns(costs, costs->alone_ns[1], pass[i], nrows);
+	for (int i = 0; i < 6; i++)
+		ns += divided_ns(costs, costs->alone_ns[0], steps[i], ldexp(nrows, -bits));
+	return ns;
+}
+
 int
 hjg_coupled_radix_bits(const HjgCoupled *join, hjg_u64 nrows)
 {
+	const HjgStepCosts *costs = join->runner != NULL ? join->config.costs : NULL;
 	const hjg_u64 table_bytes = nrows * (hjg_step_key_node_bytes(join->base.spec.key_width) + 16);
 	const int	bucket_bits = (int) bucket_bits_of(nrows, 0);
 	int			bits = 0;
 
-	while (bits < MAX_RADIX_BITS && bits + 1 < bucket_bits && table_bytes >> bits > PARTITION_BYTES)
-		bits++;
+	/* 000, section 5.1, takes the number of passes from the model, too */
+	if (costs != NULL)
+	{
+		for (int b = 1; b <= MAX_RADIX_BITS && b < bucket_bits; b++)
+			if (bits == 0 || partitioned_ns(costs, (double) nrows, b) < partitioned_ns(costs, (double) nrows, bits))
+				bits = b;
+	}
+	else
+		while (bits < MAX_RADIX_BITS && bits + 1 < bucket_bits && table_bytes >> bits > PARTITION_BYTES)
+			bits++;
 	/* PHJ partitions even small sides */
 	return bits > 0 ? bits : bucket_bits > 3 ? 2 : 1;
 }
@@ -164,6 +200,7 @@ hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const Hjg
 	}
 	if (status == HJG_OK)
 		status = hjg_copies_flags(join);
+	join->stats.allocations = allocator->next_key / part->args.block_nodes;
 	return status == HJG_OK && allocator->flags != 0 ? HJG_ERR_INPUT : status;
 }
 
@@ -229,6 +266,7 @@ hjg_coupled_merge_tables(HjgCoupled *join)
 
 	if (part->args.headers_off[1] == part->args.headers_off[0])
 		return HJG_OK;
+	join->stats.merged_buckets += (hjg_u64) 1 << part->bucket_bits;
 	status = hjg_copies_table(join, HJG_ON_CPU, true);
 	return status != HJG_OK ? status : hjg_coupled_on_cpu(join, 0, 1u << part->bucket_bits, HJG_COUPLED_UNIT_ROWS, merge_buckets, join);
 }

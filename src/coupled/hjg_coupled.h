@@ -250,6 +250,12 @@ typedef struct HjgCoupledStats
 	hjg_u64		nqueued[2];		/* pieces queued on the device while it was idle, and behind others */
 	hjg_u64		queue_ns[2];	/* the CPU's time to queue them */
 	hjg_u64		idle_ns;		/* time that the CPU only waited for the device within series */
+	/* effects of settings, some of which a device may not allow */
+	hjg_u64		allocations;	/* blocks of key nodes that were taken from the global pointer */
+	hjg_u64		merged_buckets; /* of separate tables */
+	hjg_u64		grouped_rows;
+	hjg_u64		unit_rows;		/* rows of steps that were divided chunk by chunk (BasicUnit) */
+	hjg_u64		device_blocks;	/* packed blocks given to the device's units of D */
 } HjgCoupledStats;
 
 /* Build a join; runner NULL: the CPU does everything. */

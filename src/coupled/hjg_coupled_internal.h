@@ -38,6 +38,9 @@
 #define HJG_COUPLED_CPU_WORKERS HJG_MAX_SLOTS
 #define HJG_COUPLED_WORKERS (HJG_COUPLED_CPU_WORKERS + HJG_RUNNER_MAX_WORKERS)
 
+/* Bits of a partitioning pass; more are shared by two. */
+#define HJG_COUPLED_PASS_BITS 8
+
 /* Bytes that a row of a random access step touches. */
 #define HJG_COUPLED_LINE_BYTES 64
 

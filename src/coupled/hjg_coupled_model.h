@@ -141,8 +141,8 @@ extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios
  * Search the best ratios of a scheme and return the predicted time.  OL and DD are searched completely.
  * PL is searched by descent in ever shorter steps from the best points of OL, of DD, of two ratios and of
  * wide grids; this usually ends within 1 % of the best point of the whole grid, and within 12 % at worst
- * (17 % with 1000 rows, where each start of the device counts).  One ratio for all steps is preferred if
- * it is within 8 % of the best, and one side alone if it is within 10 %.
+ * (17 % with 1000 rows, where each start of the device counts).  One side alone is preferred if it is within
+ * 10 % of the best.
  */
 extern double hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios);
 

@@ -9,15 +9,17 @@
  *		lab_coupled_rows.c	--rows: every system of the papers by its name
  *		lab_coupled_engines.c	--engines: losses of choices against the best one
  *		lab_coupled_plans.c	--plans: compression plans
- *		lab_coupled_points.c	medians of alternating runs
+ *		lab_coupled_points.c	medians of runs in random order
  *		lab_coupled_figures.c	--figures: figures of the papers
  *		lab_coupled_tradeoffs.c	of these, random ratios, trade-offs and whole joins
+ *		lab_coupled_further.c	of these, BasicUnit and latches
  *		lab_coupled_incache.c	of these, in-cache co-processing
  */
 #ifndef HJG_COUPLED_BENCH_H
 #define HJG_COUPLED_BENCH_H
 
 #include "device/hjg_opencl.h"
+#include "lab/hjg_lab.h"
 
 #define HJG_BENCH_KEY_WIDTH 4
 
@@ -34,6 +36,7 @@ typedef struct HjgBenchOptions
 	int			nreps;
 	int			units;			/* of the device; 0: half */
 	int			model_runs;		/* 0: no --model */
+	int			draws;			/* random runs of figure 9 */
 	bool		plans;			/* --plans */
 	const char *figures;		/* part of a figure's name, "": all; NULL: no --figures */
 	const char *rows;			/* a system's name, "": all; NULL: no --rows */
@@ -77,8 +80,6 @@ typedef struct HjgBenchTimes
 extern void *hjg_bench_alloc(void *arg, size_t bytes);
 extern void hjg_bench_free(void *arg, void *ptr, size_t bytes);
 extern hjg_u64 hjg_bench_random(hjg_u64 *state);
-/* Put the numbers below n in random order: earlier runs leave data in caches and threads awake. */
-extern void hjg_bench_shuffle(hjg_u64 *state, int *order, int n);
 
 /* Make an input of 2^log rows on both sides. */
 extern bool hjg_bench_input_create(HjgBenchInput *in, const HjgBenchOptions *options, int log);
@@ -146,8 +147,8 @@ extern HjgCoupledConfig hjg_bench_config(const HjgBenchOptions *options, HjgCoup
 extern HjgCoupledConfig hjg_bench_config_alone(const HjgBenchOptions *options, HjgCoupledStrategy strategy, int processor);
 
 /*
- * Run the first npoints alternately; then each point's turns are ordered by time.  False if a result is
- * wrong.
+ * Run the first npoints once a turn, in random order; then each point's turns are ordered by time.  False
+ * if a result is wrong.
  */
 extern bool hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner,
 								 const HjgBenchInput *in, int npoints);
@@ -167,10 +168,11 @@ typedef struct HjgBenchFigure
 /* Print figures of the papers; false if a result is wrong. */
 extern bool hjg_bench_figures(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
-/* ---- lab_coupled_tradeoffs.c, lab_coupled_incache.c ---- */
+/* ---- lab_coupled_tradeoffs.c, lab_coupled_further.c, lab_coupled_incache.c ---- */
 
 /* Each ends with a figure without a name. */
 extern const HjgBenchFigure hjg_bench_tradeoff_figures[];
+extern const HjgBenchFigure hjg_bench_further_figures[];
 extern const HjgBenchFigure hjg_bench_incache_figures[];
 
 /* ---- lab_coupled_plans.c ---- */

@@ -105,7 +105,7 @@ extern hjg_u64 hjg_bench_columns_moved(const HjgBenchColumns *columns, hjg_u64 n
 
 /* ---- lab_cuda_bench_run.c ---- */
 
-/* Sets of inputs, on which a case is measured alternately. */
+/* Sets of inputs, so that no join finds its own in the caches. */
 #define HJG_BENCH_SETS 2
 #define HJG_BENCH_MAX_REPS 101
 
@@ -156,7 +156,16 @@ extern int	hjg_bench_compare_ms(const void *a, const void *b);
 /* Make the inputs, to be freed even after an error. */
 extern HjgStatus hjg_bench_inputs_make(HjgBench *bench, const HjgBenchCase *c, hjg_u64 seed, HjgBenchInputs *inputs);
 extern void hjg_bench_inputs_free(HjgBench *bench, HjgBenchInputs *inputs);
-/* Check, measure, and print a line; nothing if the strategy turns out not to suit the rows. */
-extern HjgStatus hjg_bench_run_time(HjgBench *bench, const HjgBenchRun *run);
+/* Measured turns of a run. */
+typedef struct HjgBenchTurns
+{
+	float		ms[HJG_BENCH_MAX_REPS];
+	bool		good;
+} HjgBenchTurns;
+
+/* Measure one turn, or check the results (turn -1): HJG_ERR_INPUT if the strategy turns out not to suit the rows. */
+extern HjgStatus hjg_bench_run_turn(HjgBench *bench, const HjgBenchRun *run, int turn, HjgBenchTurns *turns);
+/* Print the line of a run, whose turns are ordered by time then. */
+extern void hjg_bench_run_print(HjgBench *bench, const HjgBenchRun *run, HjgBenchTurns *turns);
 
 #endif							/* HJG_CUDA_BENCH_H */

@@ -14,6 +14,18 @@
 
 #include <stdio.h>
 
+#include "layout/hjg_hash.h"
+
+/* ---- lab_order.c: the order of contestants ---- */
+
+/* Begin the random numbers; hjoin_gpu_lab prints the seed, and --seed repeats it. */
+extern void hjg_lab_seed(hjg_u64 seed);
+extern hjg_u64 hjg_lab_draw(void);
+/* Put the numbers below n in random order, for one turn of n contestants. */
+extern void hjg_lab_order(int *order, int n);
+
+/* ---- benchmarks ---- */
+
 /*
  * Run the cases of the cpu engine that the options choose, and print a line for each (lab_cpu_bench.c):
  *		--list				print the names of the cases and return

@@ -21,6 +21,9 @@
 /* Random settings of --model for each size and strategy. */
 #define MODEL_RUNS 40
 
+/* Random runs of figure 9; the paper has 1000. */
+#define DRAWS 200
+
 static int
 compare_times(const void *a, const void *b)
 {
@@ -64,42 +67,94 @@ print_units(const HjgCoupledStats *stats)
 	printf("\n");
 }
 
-/* Print a line of the table; false if a result is wrong. */
-static bool
-measure_line(const char *name, const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
-			 const HjgBenchOptions *options, double *ns)
+/* A join of the table: the cpu engine, or a strategy with a pipeline. */
+typedef struct BenchLine
 {
-	const int	nreps = options->nreps;
-	static HjgBenchTimes times[MAX_REPS + 1];
-	const HjgBenchTimes *median = &times[1 + nreps / 2];
-	bool		good = true;
-	double		predicted_ns;
+	char		name[64];
+	bool		coupled;
+	HjgCoupledConfig config;
+	HjgBenchTimes times[MAX_REPS];
+} BenchLine;
 
-	memset(times, 0, sizeof(times));
-	for (int i = 0; i <= nreps && good; i++)
-		good = hjg_bench_run(env, config, runner, in, &times[i]);
-	qsort(times + 1, (size_t) nreps, sizeof(HjgBenchTimes), compare_times);
-	predicted_ns = median->stats.predicted_build_ns + median->stats.predicted_probe_ns;
-	printf("%-22s %9u %9.2f %9.2f %9.2f %9.2f %8.1f", name, in->nrows, median->total_ns / 1e6,
-		   (double) median->stats.join.partition_ns / 1e6, (double) median->stats.join.build_ns / 1e6,
-		   (double) median->stats.join.probe_ns / 1e6, 2.0 * in->nrows / median->total_ns * 1e3);
-	if (*ns > 0)
-		printf(" %7.2fx", median->total_ns / *ns);
-	else
-		printf(" %8s", "1.00x");
+#define MAX_LINES (1 + (HJG_COUPLED_LAST - HJG_COUPLED_FIRST + 1) * HJG_PIPELINE_COUNT)
+
+static BenchLine lines[MAX_LINES];
+
+/* List the cpu engine, and the strategies and pipelines that are asked for; returns their number. */
+static int
+list_lines(const HjgBenchOptions *options)
+{
+	const char *asked = options->pipeline != NULL ? options->pipeline : "e";
+	int			n = 0;
+
+	snprintf(lines[n].name, sizeof(lines[n].name), "cpu engine");
+	lines[n++].coupled = false;
+	for (int s = HJG_COUPLED_FIRST; s <= HJG_COUPLED_LAST; s++)
+		for (int p = HJG_PIPELINE_AUTO; p < HJG_PIPELINE_COUNT; p++)
+		{
+			BenchLine	   *line = &lines[n];
+
+			if ((options->strategy != NULL && strcmp(options->strategy, hjg_strategy_name(s)) != 0) ||
+				(strcmp(asked, hjg_pipeline_name(p)) != 0 && strcmp(asked, "all") != 0))
+				continue;
+			snprintf(line->name, sizeof(line->name), "%s %s", hjg_strategy_name(s), options->pipeline != NULL ? hjg_pipeline_name(p) : "");
+			line->coupled = true;
+			line->config = options->config;
+			line->config.strategy = (HjgCoupledStrategy) s;
+			line->config.pipeline = (HjgPipeline) p;
+			n++;
+		}
+	return n;
+}
+
+/* Run all lines once a turn, in random order; then their turns are ordered by time.  False if a result is wrong. */
+static bool
+run_lines(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in, int nlines)
+{
+	int			order[MAX_LINES];
+
+	/* the first turn warms up memory */
+	for (int turn = -1; turn < options->nreps; turn++)
+	{
+		hjg_lab_order(order, nlines);
+		for (int k = 0; k < nlines; k++)
+		{
+			BenchLine	   *line = &lines[order[k]];
+			HjgBenchTimes *times = &line->times[turn < 0 ? 0 : turn];
+
+			memset(times, 0, sizeof(*times));
+			if (!hjg_bench_run(env, line->coupled ? &line->config : NULL, runner, in, times))
+			{
+				printf("%-22s %9u  WRONG\n", line->name, in->nrows);
+				return false;
+			}
+		}
+	}
+	for (int i = 0; i < nlines; i++)
+		qsort(lines[i].times, (size_t) options->nreps, sizeof(HjgBenchTimes), compare_times);
+	return true;
+}
+
+static void
+print_line(const HjgBenchOptions *options, const HjgBenchInput *in, const BenchLine *line, double cpu_ns)
+{
+	const HjgBenchTimes *median = &line->times[options->nreps / 2];
+	const HjgCoupledStats *stats = &median->stats;
+	const double predicted_ns = stats->predicted_build_ns + stats->predicted_probe_ns;
+
+	printf("%-22s %9u %9.2f %9.2f %9.2f %9.2f %8.1f %7.2fx", line->name, in->nrows, median->total_ns / 1e6,
+		   (double) stats->join.partition_ns / 1e6, (double) stats->join.build_ns / 1e6, (double) stats->join.probe_ns / 1e6,
+		   2.0 * in->nrows / median->total_ns * 1e3, median->total_ns / cpu_ns);
 	if (predicted_ns > 0)
 		printf(" %9.2f %+6.0f%%", predicted_ns / 1e6, (predicted_ns / median->total_ns - 1) * 100);
-	if (median->stats.transfer_ns > 0)
-		printf("  bus %.2f ms", (double) median->stats.transfer_ns / 1e6);
-	printf("%s%s\n", median->stats.gave_up ? "  (by the cpu engine)" : "", good ? "" : "  WRONG");
-	if (options->pipeline != NULL && config != NULL)
-		print_units(&median->stats);
-	if (options->steps && config != NULL)
-		print_steps(&median->stats);
+	if (stats->transfer_ns > 0)
+		printf("  bus %.2f ms", (double) stats->transfer_ns / 1e6);
+	printf("%s\n", stats->gave_up ? "  (by the cpu engine)" : "");
+	if (options->pipeline != NULL && line->coupled)
+		print_units(stats);
+	if (options->steps && line->coupled)
+		print_steps(stats);
 	fflush(stdout);
-	if (*ns <= 0)
-		*ns = median->total_ns;
-	return good;
 }
 
 static void
@@ -181,7 +236,7 @@ parse_options(HjgBenchOptions *options, int argc, char **argv)
 {
 	enum
 	{
-		OPT_BLOCK, OPT_BOUNDARY, OPT_BUFFER, OPT_BUS_GBS, OPT_BUS_LATENCY_US, OPT_CHUNK, OPT_COPIES, OPT_EACH,
+		OPT_BLOCK, OPT_BOUNDARY, OPT_BUFFER, OPT_BUS_GBS, OPT_BUS_LATENCY_US, OPT_CHUNK, OPT_COPIES, OPT_DRAWS, OPT_EACH,
 		OPT_ENGINES, OPT_FIGURES, OPT_GROUPING, OPT_HALVES, OPT_MAX_LOG, OPT_MIN_LOG, OPT_MODEL, OPT_PACKED,
 		OPT_PAIRS, OPT_PIPELINE, OPT_PLANS, OPT_REPS, OPT_ROWS, OPT_SELECTIVITY, OPT_SEPARATE, OPT_SKEW, OPT_STEPS,
 		OPT_STRATEGY, OPT_UNITS, OPT_WAS
@@ -194,6 +249,7 @@ parse_options(HjgBenchOptions *options, int argc, char **argv)
 		{"bus-latency-us", required_argument, NULL, OPT_BUS_LATENCY_US},
 		{"chunk", required_argument, NULL, OPT_CHUNK},
 		{"copies", no_argument, NULL, OPT_COPIES},
+		{"draws", required_argument, NULL, OPT_DRAWS},
 		{"each", no_argument, NULL, OPT_EACH},
 		{"engines", no_argument, NULL, OPT_ENGINES},
 		{"figures", optional_argument, NULL, OPT_FIGURES},
@@ -242,6 +298,9 @@ parse_options(HjgBenchOptions *options, int argc, char **argv)
 				break;
 			case OPT_COPIES:
 				hjg_cl_set_copies(true);
+				break;
+			case OPT_DRAWS:
+				options->draws = atoi(optarg);
 				break;
 			case OPT_EACH:
 				options->each = true;
@@ -315,8 +374,7 @@ parse_options(HjgBenchOptions *options, int argc, char **argv)
 static bool
 run_size(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
-	HjgCoupledConfig config = options->config;
-	double		cpu_ns = 0;
+	const int	nlines = list_lines(options);
 	bool		good;
 	HjgBenchInput in;
 
@@ -329,26 +387,9 @@ run_size(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 		printf("packed: build %s, %.3f bytes a row; probe %s, %.3f\n", in.plans[0],
 			   (double) in.packed_build.packed_bytes / in.nrows, in.plans[1],
 			   (double) in.packed_probe[0].packed_bytes / in.packed_probe[0].nrows);
-	good = measure_line("cpu engine", env, NULL, NULL, &in, options, &cpu_ns);
-	for (int s = HJG_COUPLED_FIRST; s <= HJG_COUPLED_LAST && good; s++)
-	{
-		const char *name = hjg_strategy_name(s);
-
-		if (options->strategy != NULL && strcmp(options->strategy, name) != 0)
-			continue;
-		config.strategy = (HjgCoupledStrategy) s;
-		for (int p = HJG_PIPELINE_AUTO; p < HJG_PIPELINE_COUNT && good; p++)
-		{
-			char		full_name[64];
-
-			if (strcmp(options->pipeline != NULL ? options->pipeline : "e", hjg_pipeline_name(p)) != 0 &&
-				(options->pipeline == NULL || strcmp(options->pipeline, "all") != 0))
-				continue;
-			config.pipeline = (HjgPipeline) p;
-			snprintf(full_name, sizeof(full_name), "%s %s", name, options->pipeline != NULL ? hjg_pipeline_name(p) : "");
-			good = measure_line(full_name, env, &config, runner, &in, options, &cpu_ns);
-		}
-	}
+	good = run_lines(options, env, runner, &in, nlines);
+	for (int i = 0; i < nlines && good; i++)
+		print_line(options, &in, &lines[i], lines[0].times[options->nreps / 2].total_ns);
 	hjg_bench_input_destroy(&in);
 	return good;
 }
@@ -357,7 +398,7 @@ int
 hjg_lab_coupled_bench(int nthreads, const char *device, int argc, char **argv)
 {
 	static HjgDeviceInfo devices[HJG_MAX_DEVICES];
-	HjgBenchOptions options = {.device = device, .min_log = 16, .max_log = 24, .nreps = 3, .selectivity = 1, .calibrate = true};
+	HjgBenchOptions options = {.device = device, .min_log = 16, .max_log = 24, .nreps = 3, .selectivity = 1, .draws = DRAWS, .calibrate = true};
 	HjgEnv		env = {.alloc = hjg_bench_alloc, .free = hjg_bench_free};
 	static HjgSeriesMemos memos;
 	HjgStepCosts costs;

@@ -4,10 +4,10 @@
  *	  one, over sizes, skews and selectivities.
  *
  * PL should be at least as fast as DD, OL and either processor alone, since all of them are among its
- * choices.  Its loss against the fastest of them is the error of its choice, within the noise between
- * turns of the same join.  A contestant that divided every step as PL did is the same join: it is named,
- * and PL loses nothing to it.  Without calibration SQL takes the cpu engine with all threads; its loss is
- * against the fastest coupled contestant, if any is faster.
+ * choices.  Its loss against the fastest of them is the error of its choice and the noise between turns of
+ * the same join, which is printed beside it; a contestant that divided every step as PL did is named, and
+ * counts as any other.  Without calibration SQL takes the cpu engine with all threads; its loss is against
+ * the fastest coupled contestant, if any is faster.
  *
  * All contestants run once a turn, in random order; times are medians.
  */
@@ -73,12 +73,11 @@ measure_engines(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunn
 {
 	static HjgBenchTimes run;
 	int			order[sizeof(contestants) / sizeof(contestants[0])];
-	hjg_u64		random = 1;
 
 	/* the first turn warms up memory, and finds the ratios */
 	for (int turn = -1; turn < options->nreps; turn++)
 	{
-		hjg_bench_shuffle(&random, order, NCONTESTANTS);
+		hjg_lab_order(order, NCONTESTANTS);
 		for (int k = 0; k < NCONTESTANTS; k++)
 		{
 			const int	i = order[k];
@@ -117,8 +116,7 @@ loss_of(const EngineTimes *times, int i, int from, int to)
 	double		least_ns = times->median_ns[i];
 
 	for (int k = from; k < to; k++)
-		if (!are_alike(times, i, k))
-			least_ns = fmin(least_ns, times->median_ns[k]);
+		least_ns = fmin(least_ns, times->median_ns[k]);
 	return times->median_ns[i] / least_ns - 1;
 }
 

@@ -58,7 +58,7 @@ figure_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 	return good;
 }
 
-/* ---- 000, figures 4, 5 and 6 ---- */
+/* ---- 000, figures 4, 5, 6, 17 and 18 ---- */
 
 static bool
 figure_4(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
@@ -83,7 +83,7 @@ figure_4(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 	return true;
 }
 
-/* Print the CPU's share of each step chosen by the model. */
+/* Print the CPU's share of each step. */
 static bool
 ratios_chosen(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, HjgCoupledStrategy strategy)
 {
@@ -111,6 +111,18 @@ static bool
 figure_5(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
 	return ratios_chosen(options, env, runner, log, HJG_COUPLED_SHJ_PL);
+}
+
+static bool
+figure_17(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	return ratios_chosen(options, env, runner, log, HJG_COUPLED_SHJ_BASIC_UNIT);
+}
+
+static bool
+figure_18(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	return ratios_chosen(options, env, runner, log, HJG_COUPLED_PHJ_BASIC_UNIT);
 }
 
 static bool
@@ -262,6 +274,8 @@ static const HjgBenchFigure figures[] = {
 		SAME_CORES, figure_4, false},
 	{"000, figure 5: ratios of SHJ-PL", "from 0 (b1, p1) and 4 % (b2) to 60 % (b3) and 99 % (p4) for the CPU", SAME_CORES, figure_5, false},
 	{"000, figure 6: ratios of PHJ-PL", "differ from step to step as well", SAME_CORES, figure_6, false},
+	{"000, figure 17: ratios of SHJ with BasicUnit", "the same for all steps of a phase, and others than PL's", NULL, figure_17, false},
+	{"000, figure 18: ratios of PHJ with BasicUnit", "the same", NULL, figure_18, false},
 	{"000, figure 7: SHJ, one ratio for all steps", "predicted a little below measured; the best ratio found", NULL, figure_7, false},
 	{"000, figure 8: SHJ, b1 and p1 on the device, one ratio for the other steps", "the same", NULL, figure_8, false},
 	{"000, table 3: fine and coarse steps", "1.6 s and 2.2 s: 1.38x", NULL, table_3, false},
@@ -292,5 +306,6 @@ bool
 hjg_bench_figures(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner)
 {
 	return run_figures(options, env, runner, figures) && run_figures(options, env, runner, hjg_bench_tradeoff_figures) &&
+		run_figures(options, env, runner, hjg_bench_further_figures) &&
 		run_figures(options, env, runner, hjg_bench_incache_figures);
 }

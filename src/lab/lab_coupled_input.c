@@ -54,18 +54,6 @@ hjg_bench_random(hjg_u64 *state)
 	return hjg_mix64(HJG_HASH_NO_SEED, *state += 0x9e3779b97f4a7c15u);
 }
 
-void
-hjg_bench_shuffle(hjg_u64 *state, int *order, int n)
-{
-	for (int i = 0; i < n; i++)
-	{
-		const int	k = (int) (hjg_bench_random(state) % (hjg_u64) (i + 1));
-
-		order[i] = order[k];
-		order[k] = i;
-	}
-}
-
 /* Pack the keys by the plan, or if it is NULL by the smallest one; writes its name to text. */
 static bool
 pack_keys(const HjgPackPlan *wanted, const hjg_u32 *keys, hjg_u32 nrows, void *packed, HjgSegment *segment, char *text,

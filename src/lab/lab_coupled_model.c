@@ -273,6 +273,41 @@ draw_settings(const HjgBenchOptions *options, HjgCoupledStrategy strategy, hjg_u
 	}
 }
 
+/* The factor by which a search may miss the best ratios, and one side alone may be worse (hjg_coupled_model.h). */
+#define CHOICE_MARGIN 1.25
+
+/*
+ * Check what no noise changes: each random setting has a prediction, and divided its rows as it was told to
+ * (but where a device that works on copies has all rows of a step that scatters); and no random setting is
+ * predicted to be much better than the choice.
+ */
+static bool
+check_settings(const HjgRunner *runner, int nruns)
+{
+	const double choice_ns = predicted_ns(&settings[nruns].median->stats);
+	double		least_ns = HUGE_VAL;
+	bool		good = true;
+
+	for (int run = 0; run < nruns; run++)
+	{
+		const HjgCoupledStats *stats = &settings[run].median->stats;
+
+		for (int i = HJG_STEP_B2; i < HJG_STEP_P4 && runner->move == NULL; i++)
+		{
+			const double cpu = (double) stats->step_rows[HJG_ON_CPU][i];
+
+			good = good && fabs(cpu / (cpu + (double) stats->step_rows[HJG_ON_DEVICE][i]) - settings[run].config.fixed_ratios[i]) < 0.01;
+		}
+		good = good && isfinite(predicted_ns(stats)) && stats->predicted_build_ns > 0 && stats->predicted_probe_ns > 0;
+		least_ns = fmin(least_ns, predicted_ns(stats));
+	}
+	if (!good)
+		printf("WRONG: a setting has no prediction, or was not run with its ratios\n");
+	if (choice_ns > least_ns * CHOICE_MARGIN)
+		printf("WRONG: the choice is predicted to take %.2f times as long as a random setting\n", choice_ns / least_ns);
+	return good && choice_ns <= least_ns * CHOICE_MARGIN;
+}
+
 /* Run one size and strategy: random ratios and the model's choice among them. */
 static bool
 run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
@@ -287,13 +322,12 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 	StepTimes	steps = {0};
 	int			nbetter = 0;
 	int			order[MAX_RUNS + 1];
-	hjg_u64		shuffled = 1;
 
 	draw_settings(options, strategy, random);
 	/* the first turn warms up memory */
 	for (int turn = -1; turn < TURNS; turn++)
 	{
-		hjg_bench_shuffle(&shuffled, order, nruns + 1);
+		hjg_lab_order(order, nruns + 1);
 		for (int i = 0; i <= nruns; i++)
 		{
 			HjgBenchTimes *times = &settings[order[i]].turns[turn < 0 ? 0 : turn];
@@ -330,7 +364,7 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 		print_choice(choice->median);
 	}
 	fflush(stdout);
-	return true;
+	return check_settings(runner, nruns);
 }
 
 /* Predict the same settings once more, with other costs. */
@@ -356,9 +390,8 @@ typedef bool (*SettingsFn) (const HjgBenchOptions *options, const HjgEnv *env, c
 
 /* Run all sizes and strategies, with errors[0] for SHJ and errors[1] for PHJ. */
 static bool
-for_all(SettingsFn fn, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, Errors errors[2])
+for_all(SettingsFn fn, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, hjg_u64 random, Errors errors[2])
 {
-	hjg_u64		random = 7;
 	bool		good = true;
 
 	ntimes = 0;
@@ -415,17 +448,18 @@ hjg_bench_model(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunn
 	static Errors errors[2];
 	static Errors all;
 	HjgBenchOptions again = *options;
+	const hjg_u64 random = hjg_lab_draw();
 	HjgStepCosts costs;
 	bool		good;
 
 	printf("%-8s %9s %8s %8s %8s %8s %8s %8s %8s %7s %7s %9s %7s %8s %s\n", "random", "rows", "best ms", "median", "worst", "error", "95th",
 		   "noise", "95th", "build", "probe", "choice ms", "error", "to best", "random runs that beat it");
-	good = for_all(run_settings, options, env, runner, errors);
+	good = for_all(run_settings, options, env, runner, random, errors);
 	if (good && hjg_coupled_calibrate(env, &options->config, runner, HJG_BENCH_KEY_WIDTH, options->config.costs->nsizes, &costs) == HJG_OK)
 	{
 		again.config.costs = &costs;
 		print_drift(options->config.costs, &costs);
-		good = for_all(predict_again, &again, env, runner, errors);
+		good = for_all(predict_again, &again, env, runner, random, errors);
 	}
 	for (int i = 0; i < 2; i++)
 		add_errors(&all, &errors[i]);

@@ -2,8 +2,9 @@
  * lab_coupled_pairs.c
  *	  hjoin_gpu_lab NAME --pairs: design choices of the papers, each against its absence.
  *
- * The variants of a set run alternately, so that other load on the machine affects all of them.  Reported
- * are medians, and the median of each variant's time relative to the first variant's in the same turn.
+ * The variants of a set run once a turn, in random order, so that other load on the machine, and what one
+ * leaves behind for the next, affects all of them.  Reported are medians, and the least, median and most of
+ * each variant's time relative to the first variant's in the same turn.
  */
 #define _GNU_SOURCE
 
@@ -99,6 +100,7 @@ run_set(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 	HjgBenchOptions with = *options;
 	double		ns[MAX_VARIANTS][MAX_TURNS];
 	double		ratios[MAX_VARIANTS][MAX_TURNS];
+	int			order[MAX_VARIANTS];
 	HjgBenchInput in;
 	int			nvariants = 0;
 	bool		good;
@@ -109,20 +111,25 @@ run_set(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 	good = hjg_bench_input_create(&in, &with, log);
 	/* the first turn warms up memory */
 	for (int turn = -1; turn < nturns && good; turn++)
-		for (int v = 0; v < nvariants && good; v++)
+	{
+		hjg_lab_order(order, nvariants);
+		for (int k = 0; k < nvariants && good; k++)
 		{
-			const HjgCoupledConfig config = variant_config(options, &set->variants[v]);
+			const HjgCoupledConfig config = variant_config(options, &set->variants[order[k]]);
 			static HjgBenchTimes times;
 
 			good = hjg_bench_run(env, &config, runner, &in, &times);
-			if (turn < 0)
-				continue;
-			ns[v][turn] = times.total_ns;
-			ratios[v][turn] = times.total_ns / ns[0][turn];
+			ns[order[k]][turn < 0 ? 0 : turn] = times.total_ns;
 		}
+		for (int v = 0; v < nvariants && turn >= 0; v++)
+			ratios[v][turn] = ns[v][turn] / ns[0][turn];
+	}
 	for (int v = 0; v < nvariants && good; v++)
-		printf("  %-20s %9u %9.2f ms %7.2fx\n", set->variants[v].name, in.nrows, hjg_median(ns[v], nturns) / 1e6,
-			   hjg_median(ratios[v], nturns));
+	{
+		hjg_sort_measured(ratios[v], nturns);
+		printf("  %-20s %9u %9.2f ms %7.2fx (%.2f to %.2f)\n", set->variants[v].name, in.nrows, hjg_median(ns[v], nturns) / 1e6,
+			   ratios[v][nturns / 2], ratios[v][0], ratios[v][nturns - 1]);
+	}
 	if (set->packed && good)
 		printf("  (build keys %s, %.2f bytes a row; probe keys %s, %.2f)\n", in.plans[0],
 			   (double) in.packed_build.packed_bytes / in.nrows, in.plans[1],

@@ -11,9 +11,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lab/hjg_coupled_bench.h"
 #include "lab/hjg_lab_plan.h"
+#include "model/hjg_measured.h"
 
 #define NROWS (4u << 20)
 #define RUN_ROWS 40
@@ -30,55 +32,76 @@ typedef struct Column
 	hjg_u32    *ends;
 } Column;
 
-/* Find the least time a row in nreps runs, for whole blocks or for their runs alone. */
-static double
-unpack_ns(const Column *column, const HjgPackHeader *header, bool runs_alone, int nreps)
+/* A plan, and what it was measured to take. */
+#define MAX_PLANS 8
+#define MAX_TURNS 15
+
+typedef struct PlanTimes
 {
-	double		ns = HUGE_VAL;
+	const char *label;
+	HjgPackPlan plan;
+	size_t		bytes;
+	double		ns[MAX_TURNS];	/* a row, of whole blocks */
+	double		runs_ns[MAX_TURNS]; /* of their runs alone */
+} PlanTimes;
 
-	for (int rep = 0; rep < nreps; rep++)
+/* Unpack all blocks once, or their runs alone; the time a row, HUGE_VAL if one is wrong. */
+static double
+unpack_ns(const Column *column, const HjgPackHeader *header, bool runs_alone)
+{
+	const hjg_u64 started = hjg_now_ns();
+
+	for (hjg_u32 ix = 0; ix < hjg_packed_nblocks(header); ix++)
 	{
-		const hjg_u64 started = hjg_now_ns();
+		hjg_u32		nruns;
 
-		for (hjg_u32 ix = 0; ix < hjg_packed_nblocks(header); ix++)
-		{
-			hjg_u32		nruns;
-
-			if ((runs_alone ? hjg_unpack_runs(header, 0, ix, column->unpacked, column->ends, &nruns) :
-				 hjg_unpack_block(header, ix, column->unpacked + (size_t) ix * HJG_PACK_BLOCK_ROWS, column->scratch)) != HJG_OK)
-				return HUGE_VAL;
-		}
-		ns = fmin(ns, (double) (hjg_now_ns() - started) / NROWS);
+		if ((runs_alone ? hjg_unpack_runs(header, 0, ix, column->unpacked, column->ends, &nruns) :
+			 hjg_unpack_block(header, ix, column->unpacked + (size_t) ix * HJG_PACK_BLOCK_ROWS, column->scratch)) != HJG_OK)
+			return HUGE_VAL;
 	}
-	return ns;
+	return (double) (hjg_now_ns() - started) / NROWS;
 }
 
+/* Pack by the plan, and unpack once. */
 static bool
-run_plan(const HjgEnv *env, const Column *column, const char *label, const HjgPackPlan *plan, int nreps)
+run_plan(const HjgEnv *env, const Column *column, PlanTimes *plan, int turn)
 {
 	const HjgPackHeader *header;
-	size_t		bytes = 0;
+
+	if (hjg_pack(env, 4, &plan->plan, column->keys, NROWS, column->packed, &plan->bytes) != HJG_OK ||
+		hjg_packed_open(column->packed, plan->bytes, &header) != HJG_OK)
+		return false;
+	plan->ns[turn] = unpack_ns(column, header, false);
+	if (memcmp(column->unpacked, column->keys, NROWS * sizeof(hjg_u32)) != 0)
+		return false;
+	plan->runs_ns[turn] = plan->plan.runs ? unpack_ns(column, header, true) : 0;
+	return true;
+}
+
+static void
+print_plan(PlanTimes *plan, int nturns)
+{
 	char		text[64];
 
-	if (hjg_pack(env, 4, plan, column->keys, NROWS, column->packed, &bytes) != HJG_OK ||
-		hjg_packed_open(column->packed, bytes, &header) != HJG_OK)
-		return false;
-	printf("%-16s %-24s %8.2f %% %12.2f", label, hjg_lab_plan_text(plan, text, sizeof(text)), 25.0 * (double) bytes / NROWS,
-		   unpack_ns(column, header, false, nreps));
-	if (plan->runs)
-		printf(" %12.3f", unpack_ns(column, header, true, nreps));
+	printf("%-16s %-24s %8.2f %% %12.2f", plan->label, hjg_lab_plan_text(&plan->plan, text, sizeof(text)),
+		   25.0 * (double) plan->bytes / NROWS, hjg_median(plan->ns, nturns));
+	if (plan->plan.runs)
+		printf(" %12.3f", hjg_median(plan->runs_ns, nturns));
 	printf("\n");
-	return true;
 }
 
 bool
 hjg_bench_plans(const HjgBenchOptions *options)
 {
-	static const HjgPackPlan plans[] = {
-		{.runs = 1}, {.leaf = HJG_PACK_NS}, {.runs = 1, .lengths_leaf = HJG_PACK_NS},
-		{.runs = 1, .delta = 1, .leaf = HJG_PACK_NS, .lengths_leaf = HJG_PACK_NS}, {.delta = 1, .leaf = HJG_PACK_NS}
+	static PlanTimes plans[MAX_PLANS] = {
+		{.label = "A", .plan = {.runs = 1}}, {.label = "B", .plan = {.leaf = HJG_PACK_NS}},
+		{.label = "C", .plan = {.runs = 1, .lengths_leaf = HJG_PACK_NS}},
+		{.label = "D", .plan = {.runs = 1, .delta = 1, .leaf = HJG_PACK_NS, .lengths_leaf = HJG_PACK_NS}},
+		{.label = "E", .plan = {.delta = 1, .leaf = HJG_PACK_NS}},
+		{.label = "fewest bytes"}, {.label = "least time"}
 	};
-	static const char *const labels[] = {"A", "B", "C", "D", "E"};
+	const int	nplans = 7;
+	int			order[MAX_PLANS];
 	const HjgEnv env = {.alloc = hjg_bench_alloc, .free = hjg_bench_free};
 	const size_t key_bytes = NROWS * sizeof(hjg_u32);
 	const size_t packed_bytes = hjg_pack_bound(4, NROWS);
@@ -95,17 +118,21 @@ hjg_bench_plans(const HjgBenchOptions *options)
 		column.keys[i] = i == 0 ? 0x40000000u :
 			column.keys[i - 1] + (hjg_bench_random(&random) % RUN_ROWS == 0 ? 1 + (hjg_u32) (hjg_bench_random(&random) % 50) : 0);
 	printf("%-16s %-24s %10s %12s %12s\n", "", "plan", "size", "ns a row", "runs alone");
-	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]) && good; i++)
-		good = run_plan(&env, &column, labels[i], &plans[i], options->nreps);
 	good = good && hjg_pack_collect(&env, 4, column.keys, NROWS, 0, &stats) == HJG_OK && hjg_pack_calibrate(&env, &costs) == HJG_OK;
 	if (good)
 	{
-		const HjgPackPlan least = hjg_pack_choose(&stats, NULL, 1, 1);
-		const HjgPackPlan fastest = hjg_pack_choose(&stats, &costs, MEMORY_RATE, 1);
-
-		good = run_plan(&env, &column, "fewest bytes", &least, options->nreps) &&
-			run_plan(&env, &column, "least time", &fastest, options->nreps);
+		plans[nplans - 2].plan = hjg_pack_choose(&stats, NULL, 1, 1);
+		plans[nplans - 1].plan = hjg_pack_choose(&stats, &costs, MEMORY_RATE, 1);
 	}
+	/* the first turn warms up memory */
+	for (int turn = -1; turn < options->nreps && good; turn++)
+	{
+		hjg_lab_order(order, nplans);
+		for (int i = 0; i < nplans && good; i++)
+			good = run_plan(&env, &column, &plans[order[i]], turn < 0 ? 0 : turn);
+	}
+	for (int i = 0; i < nplans && good; i++)
+		print_plan(&plans[i], options->nreps);
 	hjg_bench_free(NULL, column.keys, key_bytes);
 	hjg_bench_free(NULL, column.unpacked, key_bytes);
 	hjg_bench_free(NULL, column.packed, packed_bytes);

@@ -2,7 +2,8 @@
  * lab_coupled_points.c
  *	  The points of a figure: each is the median of some runs.
  *
- * They run alternately, so that other load on the machine affects all of them.
+ * In each turn they run in another random order, so that other load on the machine, and what one leaves
+ * behind for the next, affects all of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,16 +25,22 @@ bool
 hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
 					 int npoints)
 {
+	int			order[HJG_BENCH_MAX_POINTS];
+
 	/* the first turn warms up memory */
 	for (int turn = -1; turn < options->nreps; turn++)
-		for (int i = 0; i < npoints; i++)
+	{
+		hjg_lab_order(order, npoints);
+		for (int k = 0; k < npoints; k++)
 		{
-			HjgBenchTimes *times = &hjg_bench_points[i].turns[turn < 0 ? 0 : turn];
+			HjgBenchPoint *point = &hjg_bench_points[order[k]];
+			HjgBenchTimes *times = &point->turns[turn < 0 ? 0 : turn];
 
 			memset(times, 0, sizeof(*times));
-			if (!hjg_bench_run(env, &hjg_bench_points[i].config, runner, in, times))
+			if (!hjg_bench_run(env, &point->config, runner, in, times))
 				return false;
 		}
+	}
 	for (int i = 0; i < npoints; i++)
 		qsort(hjg_bench_points[i].turns, (size_t) options->nreps, sizeof(HjgBenchTimes), compare_points);
 	return true;

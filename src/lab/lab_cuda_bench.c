@@ -8,8 +8,9 @@
  *		--rows FACTOR		multiply all sizes, e.g. 0.01 for a quick run
  *		--strategy NAMES	only these, separated by commas, if they suit; sets are nops, bshs, prbcs (by their
  *							prefixes) and all; default: the one chosen first
+ *		--part-rows N		build rows of a partition at most, for prbc, bsh and their kin (003, figure 5)
  *		--paper 002|003|004	the comparisons of a paper instead (lab_cuda_bench_cases.c)
- *		--reps N			timed repetitions, default 7; the median is printed
+ *		--reps N			timed repetitions, default 7; the median is printed, with the least and the most
  *
  * A tuple is a row of either side; a case of 4+4 has keys and rows of 4 bytes in columns.  "columns"
  * writes key and both rows of each pair, "pairs" both rows, "sum" computes a checksum of the pairs in the
@@ -30,26 +31,38 @@
 #define COPY_BYTES ((size_t) 1 << 30)
 #define BEST "best"			/* the strategy that would be chosen first */
 
+/* A strategy of a case, with one kind of output and one width of columns. */
+typedef struct BenchContestant
+{
+	const HjgCudaStrategy *strategy;
+	HjgCudaKind kind;
+	HjgBenchColumns columns;
+	bool		is_out;			/* the strategy does not suit the rows, or there is too little memory */
+	HjgBenchTurns turns;
+} BenchContestant;
+
+/* Strategies of a table, times kinds, times widths. */
+#define MAX_CONTESTANTS (HJG_BENCH_MOST * HJG_CUDA_KINDS)
+
+static BenchContestant contestants[MAX_CONTESTANTS];
+
+/* Allocate the output and the columns of a run. */
 static HjgStatus
-run_kind(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind)
+open_output(HjgBench *bench, HjgBenchRun *run)
 {
 	const size_t row_bytes = run->c->wide_rows ? 8 : 4;
 	const hjg_u64 capacity = (run->sets[0].npairs > run->sets[1].npairs ? run->sets[0].npairs : run->sets[1].npairs) + 64;
 	HjgStatus	status = HJG_OK;
 
-	run->kind = kind;
 	run->block = 0;
 	run->output = (HjgCudaOutput) {.counters = bench->counters, .capacity = capacity};
-	if (kind != HJG_CUDA_CHECKSUM)
+	if (run->kind != HJG_CUDA_CHECKSUM)
 	{
-		/* no benchmark uses key columns of 16 bytes, or of 8 bytes without wide rows */
-		if (run->c->sum_only || (kind == HJG_CUDA_COLUMNS && run->c->width > (run->c->wide_rows ? 8 : 4)))
-			return HJG_OK;
-		run->block_bytes = capacity * (kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) : (size_t) run->c->width + 2 * row_bytes);
+		run->block_bytes = capacity * (run->kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) : (size_t) run->c->width + 2 * row_bytes);
 		status = hjg_cuda_alloc(&bench->stream, run->block_bytes, &run->block);
 		if (status != HJG_OK)
 			return status;
-		if (kind == HJG_CUDA_PAIRS)
+		if (run->kind == HJG_CUDA_PAIRS)
 			run->output.pairs = run->block;
 		else
 		{
@@ -58,31 +71,47 @@ run_kind(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind)
 			run->output.probe_rows = run->output.build_rows + capacity * row_bytes;
 		}
 	}
-	if (run->columns.sides != 0)
-		status = hjg_bench_columns_make(&bench->stream, &run->columns, run->sets[0].build.nrows, run->sets[0].probe.nrows,
-										capacity);
-	if (status == HJG_OK)
-		status = hjg_bench_run_time(bench, run);
-	hjg_bench_columns_free(&bench->stream, &run->columns);
-	hjg_cuda_free(&bench->stream, run->block);
-	return status;
+	return run->columns.sides == 0 ? HJG_OK :
+		hjg_bench_columns_make(&bench->stream, &run->columns, run->sets[0].build.nrows, run->sets[0].probe.nrows, capacity);
 }
 
-/* Run it with columns of each width for these sides, if there are any. */
-static HjgStatus
-run_widths(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind, hjg_u32 sides)
+/* Make the run of a contestant. */
+static HjgBenchRun
+contestant_run(const HjgBenchRun *of_case, const BenchContestant *contestant)
 {
+	HjgBenchRun run = *of_case;
+
+	run.strategy = contestant->strategy;
+	run.kind = contestant->kind;
+	run.columns = contestant->columns;
+	return run;
+}
+
+/* Let a contestant take its turn; turn -1: its results are checked.  It may turn out not to suit, or to lack memory. */
+static HjgStatus
+take_turn(HjgBench *bench, const HjgBenchRun *of_case, BenchContestant *contestant, int turn)
+{
+	HjgBenchRun run = contestant_run(of_case, contestant);
+	HjgBenchMoved moved = {0};
 	HjgStatus	status = HJG_OK;
 
-	run->columns = (HjgBenchColumns) {.sides = sides};
-	if (sides == 0)
-		return run_kind(bench, run, kind);
-	for (hjg_u32 bytes = HJG_PAYLOAD_UNIT; bytes <= HJG_MAX_PAYLOAD_BYTES && status == HJG_OK; bytes *= 2)
+	if (run.c->from_host)
 	{
-		run->columns.bytes = bytes;
-		status = run_kind(bench, run, kind);
+		status = hjg_bench_moved_open(&bench->stream, hjg_lab_moving(run.strategy), run.c->width, run.shape.build_rows,
+									  run.shape.probe_rows, &moved);
+		run.moved = &moved;
 	}
-	return status;
+	if (status == HJG_OK)
+		status = open_output(bench, &run);
+	if (status == HJG_OK)
+		status = hjg_bench_run_turn(bench, &run, turn, &contestant->turns);
+	hjg_bench_columns_free(&bench->stream, &run.columns);
+	hjg_cuda_free(&bench->stream, run.block);
+	hjg_bench_moved_close(&bench->stream, &moved);
+	if (status == HJG_ERR_MEMORY)
+		fprintf(bench->out, "%-24s %-14s not enough device memory\n", run.c->name, run.strategy->name);
+	contestant->is_out = status == HJG_ERR_INPUT || status == HJG_ERR_MEMORY;
+	return contestant->is_out ? HJG_OK : status;
 }
 
 /* Find the strategy that would be tried first; a dense range only for the cases that have one. */
@@ -95,20 +124,53 @@ best_of(const HjgCudaDevice *device, const HjgBenchCase *c, const HjgCudaShape *
 	return choices[0] == &hjg_cuda_direct && !c->dense ? choices[1] : choices[0];
 }
 
+/* List the strategies, or the one chosen first, that suit the case, with their outputs; returns their number. */
+static int
+list_contestants(const HjgCudaDevice *device, const HjgBenchRun *run, const char *const *names, HjgCudaKind kind, hjg_u32 sides)
+{
+	static const HjgCudaKind kinds[] = {HJG_CUDA_COLUMNS, HJG_CUDA_PAIRS, HJG_CUDA_CHECKSUM};
+	const HjgBenchCase *c = run->c;
+	int			n = 0;
+
+	for (int i = 0; names[i] != NULL; i++)
+	{
+		const HjgCudaStrategy *strategy = strcmp(names[i], BEST) == 0 ? best_of(device, c, &run->shape) : hjg_lab_strategy_named(names[i]);
+
+		if (strategy == NULL || !strategy->suits(device, &run->shape) ||
+			(hjg_lab_moving(strategy) != HJG_LAB_BY_COPY && !c->from_host))
+			continue;
+		for (int k = 0; k < HJG_CUDA_KINDS; k++)
+		{
+			/* no benchmark uses key columns of 16 bytes, or of 8 bytes without wide rows */
+			const bool	has_kind = kinds[k] == HJG_CUDA_CHECKSUM ||
+				(!c->sum_only && (kinds[k] == HJG_CUDA_PAIRS || c->width <= (c->wide_rows ? 8 : 4)));
+
+			if (!has_kind || (kind != HJG_CUDA_KINDS && kind != kinds[k]) || (hjg_lab_pairs_only(strategy) && kinds[k] != HJG_CUDA_PAIRS))
+				continue;
+			for (hjg_u32 bytes = HJG_PAYLOAD_UNIT; bytes <= HJG_MAX_PAYLOAD_BYTES && n < MAX_CONTESTANTS; bytes *= 2)
+			{
+				contestants[n++] = (BenchContestant) {.strategy = strategy, .kind = kinds[k], .columns = {.sides = sides, .bytes = bytes}};
+				if (sides == 0)
+					break;
+			}
+		}
+	}
+	return n;
+}
+
 /*
- * Run a case.  names: of strategies, or "best"; kind: the only output, or HJG_CUDA_KINDS for all; sides:
- * those with columns of all widths.
+ * Run a case: all contestants once a turn, in random order.  names: of strategies, or "best"; kind: the only
+ * output, or HJG_CUDA_KINDS for all; sides: those with columns of all widths.
  */
 static HjgStatus
 run_case(HjgBench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaKind kind, hjg_u32 sides)
 {
-	static const HjgCudaKind kinds[] = {HJG_CUDA_COLUMNS, HJG_CUDA_PAIRS, HJG_CUDA_CHECKSUM};
-	const HjgCudaDevice *device = bench->stream.device;
 	HjgBenchInputs sets[HJG_BENCH_SETS];
-	HjgBenchMoved moved = {0};
 	HjgBenchRun run = {.c = c, .sets = sets};
+	int			order[MAX_CONTESTANTS];
 	HjgStatus	status = HJG_OK;
 	int			nsets = 0;
+	int			n;
 
 	while (nsets < HJG_BENCH_SETS && status == HJG_OK)
 	{
@@ -119,24 +181,21 @@ run_case(HjgBench *bench, const HjgBenchCase *c, const char *const *names, HjgCu
 		.key_width = c->width, .mode = HJG_MATCH_ALL, .build_rows = sets[0].build.nrows,
 		.probe_rows = sets[0].probe.nrows, .wide_rows = c->wide_rows
 	};
-	for (int i = 0; names[i] != NULL && status == HJG_OK; i++)
+	n = status == HJG_OK ? list_contestants(bench->stream.device, &run, names, kind, sides) : 0;
+	for (int turn = -1; turn < bench->nreps && status == HJG_OK; turn++)
 	{
-		run.strategy = strcmp(names[i], BEST) == 0 ? best_of(device, c, &run.shape) : hjg_lab_strategy_named(names[i]);
-		if (run.strategy == NULL || !run.strategy->suits(device, &run.shape) ||
-			(hjg_lab_moving(run.strategy) != HJG_LAB_BY_COPY && !c->from_host))
-			continue;
-		if (c->from_host)
-		{
-			status = hjg_bench_moved_open(&bench->stream, hjg_lab_moving(run.strategy), c->width, run.shape.build_rows,
-										  run.shape.probe_rows, &moved);
-			run.moved = &moved;
-		}
-		for (int k = 0; k < HJG_CUDA_KINDS && status == HJG_OK; k++)
-			if ((kind == HJG_CUDA_KINDS || kind == kinds[k]) && (!hjg_lab_pairs_only(run.strategy) || kinds[k] == HJG_CUDA_PAIRS))
-				status = run_widths(bench, &run, kinds[k], sides);
-		hjg_bench_moved_close(&bench->stream, &moved);
-		run.moved = NULL;
+		hjg_lab_order(order, n);
+		for (int i = 0; i < n && status == HJG_OK; i++)
+			if (!contestants[order[i]].is_out)
+				status = take_turn(bench, &run, &contestants[order[i]], turn);
 	}
+	for (int i = 0; i < n && status == HJG_OK; i++)
+		if (!contestants[i].is_out)
+		{
+			const HjgBenchRun measured = contestant_run(&run, &contestants[i]);
+
+			hjg_bench_run_print(bench, &measured, &contestants[i].turns);
+		}
 	for (int i = 0; i < nsets; i++)
 		hjg_bench_inputs_free(bench, &sets[i]);
 	if (status == HJG_ERR_MEMORY)
@@ -215,6 +274,7 @@ hjg_lab_cuda_bench(FILE *out, int number, int argc, char **argv)
 		{"case", required_argument, NULL, 'c'},
 		{"list", no_argument, NULL, 'l'},
 		{"paper", required_argument, NULL, 'p'},
+		{"part-rows", required_argument, NULL, 'q'},
 		{"reps", required_argument, NULL, 'r'},
 		{"rows", required_argument, NULL, 'n'},
 		{"strategy", required_argument, NULL, 's'},
@@ -251,6 +311,9 @@ hjg_lab_cuda_bench(FILE *out, int number, int argc, char **argv)
 			case 's':
 				bad |= !hjg_bench_names_of(optarg, names);
 				break;
+			case 'q':
+				hjg_cuda_paper_tuning.part_rows = (hjg_u32) atoi(optarg);
+				break;
 			case 'p':
 				bad |= !hjg_bench_has_paper(optarg);
 				paper = optarg;
@@ -273,8 +336,8 @@ hjg_lab_cuda_bench(FILE *out, int number, int argc, char **argv)
 		return 2;
 	status = open_bench(&bench, device);
 	if (status == HJG_OK)
-		fprintf(out, "# cuda:%d, a copy in device memory reads and writes %.0f GB/s\n%-24s %-14s %-8s %9s %8s %8s %7s\n", number,
-				bench.copy_gbs, "case", "strategy", "output", "ms", "Gtuple/s", "GB", "share");
+		fprintf(out, "# cuda:%d, a copy in device memory reads and writes %.0f GB/s\n%-24s %-14s %-8s %9s %17s %8s %8s %7s\n", number,
+				bench.copy_gbs, "case", "strategy", "output", "ms", "(from to)", "Gtuple/s", "GB", "share");
 	if (status == HJG_OK && paper != NULL)
 		status = run_tables(&bench, paper);
 	for (const HjgBenchCase *c = hjg_bench_cases; c->name != NULL && paper == NULL && status == HJG_OK; c++)

@@ -4,7 +4,7 @@
  *	  and measured.
  *
  * Timed, by events on the device, are build and probe from columns in device memory to the last pair,
- * warm, alternating over HJG_BENCH_SETS sets of inputs; cases with _host begin with columns in host
+ * warm (each behind an untimed one of its own on the other set of inputs); cases with _host begin with columns in host
  * memory, only for strategies that move their sides themselves.  The output is poisoned before each check;
  * each pair's rows and keys are compared with the inputs, and the sum with one computed from the numbers
  * that the keys were made of.
@@ -226,8 +226,39 @@ check_result(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inpu
 	return status;
 }
 
+/* Join once, without the time that its inputs take to be restored. */
+static HjgStatus
+time_join(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs, float *ms)
+{
+	HjgStatus	status = reset_inputs(bench, run, inputs);
+
+	if (status == HJG_OK)
+		status = hjg_bench_start_clock(bench);
+	if (status == HJG_OK)
+		status = join_once(bench, run, inputs);
+	return status == HJG_OK ? hjg_bench_stop_clock(bench, ms) : status;
+}
+
 HjgStatus
-hjg_bench_run_time(HjgBench *bench, const HjgBenchRun *run)
+hjg_bench_run_turn(HjgBench *bench, const HjgBenchRun *run, int turn, HjgBenchTurns *turns)
+{
+	HjgStatus	status = HJG_OK;
+	float		warm_up_ms;
+
+	if (turn >= 0)
+	{
+		/* the other contestants' joins have left the caches cold, and perhaps the memory pool without its blocks */
+		status = time_join(bench, run, &run->sets[(turn + 1) % HJG_BENCH_SETS], &warm_up_ms);
+		return status == HJG_OK ? time_join(bench, run, &run->sets[turn % HJG_BENCH_SETS], &turns->ms[turn]) : status;
+	}
+	turns->good = true;
+	for (int i = 0; i < HJG_BENCH_SETS && status == HJG_OK && turns->good; i++)
+		status = check_result(bench, run, &run->sets[i], &turns->good);
+	return status;
+}
+
+void
+hjg_bench_run_print(HjgBench *bench, const HjgBenchRun *run, HjgBenchTurns *turns)
 {
 	const hjg_u64 ntuples = run->shape.build_rows + run->shape.probe_rows;
 	const size_t pair_bytes = run->kind == HJG_CUDA_CHECKSUM ? 0 : run->kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) :
@@ -235,34 +266,14 @@ hjg_bench_run_time(HjgBench *bench, const HjgBenchRun *run)
 	const double gb = ((double) hjg_lab_traffic(run->strategy, bench->stream.device, &run->shape) +
 					   (double) (run->sets[0].npairs * pair_bytes) +
 					   (double) hjg_bench_columns_moved(&run->columns, run->sets[0].npairs)) / 1e9;
+	const float *ms = turns->ms;
 	char		name[64];
-	float		ms[HJG_BENCH_MAX_REPS];
-	bool		good = true;
-	HjgStatus	status = HJG_OK;
 
-	for (int i = 0; i < HJG_BENCH_SETS && status == HJG_OK && good; i++)
-		status = check_result(bench, run, &run->sets[i], &good);
-	if (status == HJG_ERR_INPUT)
-		return HJG_OK;
-	for (int i = 0; i < bench->nreps && status == HJG_OK; i++)
-	{
-		status = reset_inputs(bench, run, &run->sets[i % HJG_BENCH_SETS]);
-		if (status == HJG_OK)
-			status = hjg_bench_start_clock(bench);
-		if (status == HJG_OK)
-			status = join_once(bench, run, &run->sets[i % HJG_BENCH_SETS]);
-		if (status == HJG_OK)
-			status = hjg_bench_stop_clock(bench, &ms[i]);
-	}
-	if (status != HJG_OK)
-		return status;
-	qsort(ms, (size_t) bench->nreps, sizeof(ms[0]), hjg_bench_compare_ms);
+	qsort(turns->ms, (size_t) bench->nreps, sizeof(turns->ms[0]), hjg_bench_compare_ms);
 	snprintf(name, sizeof(name), run->columns.sides != 0 ? "%s+%u" : "%s", run->c->name, run->columns.bytes);
-	fprintf(bench->out, "%-24s %-14s %-8s %9.3f %8.1f %8.2f %6.0f%%  %s\n", name, run->strategy->name,
-			kind_names[run->kind], ms[bench->nreps / 2], (double) ntuples / ms[bench->nreps / 2] / 1e6, gb,
-			100 * gb / ms[bench->nreps / 2] * 1e3 / bench->copy_gbs, good ? "ok" : "WRONG");
+	fprintf(bench->out, "%-24s %-14s %-8s %9.3f %8.3f %8.3f %8.1f %8.2f %6.0f%%  %s\n", name, run->strategy->name,
+			kind_names[run->kind], ms[bench->nreps / 2], ms[0], ms[bench->nreps - 1], (double) ntuples / ms[bench->nreps / 2] / 1e6, gb,
+			100 * gb / ms[bench->nreps / 2] * 1e3 / bench->copy_gbs, turns->good ? "ok" : "WRONG");
 	fflush(bench->out);
-	if (!good)
-		bench->wrong = true;
-	return HJG_OK;
+	bench->wrong |= !turns->good;
 }

@@ -10,6 +10,7 @@
 #include "device/hjg_opencl.h"
 #include "lab/hjg_cuda_paper.h"
 #include "lab/hjg_lab.h"
+#include "layout/hjg_clock.h"
 
 #define EXIT_USAGE 2
 
@@ -17,11 +18,11 @@ static void
 print_lab_usage(void)
 {
 	printf("hjoin_gpu_lab measures the join engines of the PostgreSQL extension hjoin_gpu, and joins of the literature beside them.\n\n"
-		   "  hjoin_gpu_lab [--threads=N] [--device-memory=MB] DEVICE [option...]\n\n"
+		   "  hjoin_gpu_lab [--threads=N] [--device-memory=MB] [--seed=N] DEVICE [option...]\n\n"
 		   "  cpu             the cpu engine: --list, --case TEXT, --rows FACTOR, --strategy NAME, --batch ROWS,\n"
 		   "                  --reps N, --isa NAME, --l2 BYTES, --pages N, --small-pages\n"
 		   "  cuda:N          joins of what lies in device memory: --list, --case TEXT,\n"
-		   "                  --rows FACTOR, --strategy NAMES or all, --paper 002|003|004, --reps N\n"
+		   "                  --rows FACTOR, --strategy NAMES or all, --part-rows N, --paper 002|003|004, --reps N\n"
 		   "  cuda:N --host   joins of what lies in host memory: --list, --case TEXT,\n"
 		   "                  --rows FACTOR, --strategy NAME, --chunk ROWS, --reps N,\n"
 		   "                  --bits N, --block ROWS, --stagers N, --set PART\n"
@@ -32,11 +33,12 @@ print_lab_usage(void)
 		   "                  --pipeline=NAME or all, --packed, --was=BYTES, --boundary=UNITS,\n"
 		   "                  --model[=RUNS]: random ratios against the cost model's choice (--each: each run),\n"
 		   "                  --pairs[=TEXT]: design choices against their absence, in turn,\n"
-		   "                  --figures[=TEXT]: figures of the papers, --buffer=BYTES: of the device at most,\n"
+		   "                  --figures[=TEXT]: figures of the papers (--draws=N: random runs of figure 9, 200), --buffer=BYTES: of the device at most,\n"
 		   "                  --rows[=TEXT]: the systems of the papers, --engines: what the choice of one loses,\n"
 		   "                  --plans: compression plans\n\n"
 		   "  --threads=N     threads of the cpu engine (default: one for each CPU)\n"
 		   "  --device-memory=MB  memory of a GPU that joins may use (default: most of what is free)\n"
+		   "  --seed=N        of the order in which contestants run, and of random settings (default: by the clock)\n"
 		   "  --help          show this help\n");
 }
 
@@ -64,11 +66,13 @@ main(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{"probe-opencl", no_argument, NULL, 'p'},	/* the OpenCL driver starts its own program with it
 													 * (device_opencl_probe.c) */
+		{"seed", required_argument, NULL, 's'},
 		{"threads", required_argument, NULL, 't'},
 		{NULL, 0, NULL, 0}
 	};
 	int			nthreads = hjg_device_cpus();
 	int			memory_mb = 0;
+	int			seed = (int) (hjg_now_ns() / 1000 % 1000000);
 	HjgDeviceId id;
 	int			option;
 	const char *device;
@@ -88,6 +92,9 @@ main(int argc, char **argv)
 				break;
 			case 'p':
 				return hjg_cl_probe_main();
+			case 's':
+				good = read_option_number(optarg, &seed);
+				break;
 			case 't':
 				good = read_option_number(optarg, &nthreads) && nthreads > 0;
 				break;
@@ -107,6 +114,9 @@ main(int argc, char **argv)
 	device = argv[optind];
 	argc -= optind;
 	argv += optind;
+	hjg_lab_seed((hjg_u64) seed);
+	if (argc < 2 || strcmp(argv[argc - 1], "--list") != 0)
+		printf("# --seed=%d\n", seed);
 	/* the benchmark reads its options from here on */
 	optind = 0;
 	if (!hjg_device_parse(device, &id) || id.kind == HJG_KIND_OPENCL)

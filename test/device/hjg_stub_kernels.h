@@ -15,9 +15,24 @@ typedef struct Launch
 	void	  **params;
 	int			width;			/* 0 for kernels without a width */
 	const char *rest;			/* of the name, behind the width */
+	unsigned	nthreads;		/* of a block */
+	unsigned	shared_bytes;
+	const void *kernel;			/* compiled for the host (emulated_threads.c) */
 } Launch;
 
 typedef void (*Emulation) (const Launch *launch);
+
+/* A kernel that was found by its name. */
+typedef struct StubFunction
+{
+	Emulation	run;
+	int			width;
+	char		rest[16];		/* of the name */
+	const void *kernel;
+} StubFunction;
+
+/* Find a kernel: a plain loop (stub_kernels.c), or one that is compiled for the host (emulated_threads.c). */
+extern bool hjg_stub_find_kernel(const char *name, StubFunction *function);
 
 /* The object at an address of the device. */
 #define AT(type, address) ((type *) (size_t) (address))

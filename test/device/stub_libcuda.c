@@ -2,9 +2,10 @@
  * stub_libcuda.c
  *	  A libcuda.so.1 for tests without a GPU: devices whose memory is the host's.
  *
- * Kernels run at once and on the calling thread (stub_csr.c, stub_resident.c, stub_literature.c,
- * stub_match.c, stub_program.c), with the same step functions as on a device (kernels/hjg_csr_steps.h) or with plain loops
- * of the same result.  Copies happen at once too, so only a GPU host tests the order of streams.  But
+ * Kernels run at once and on the calling thread: in make check-cuda stub_csr.c, stub_resident.c,
+ * stub_literature.c, stub_match.c and stub_program.c, with the same step functions as on a device
+ * (kernels/hjg_csr_steps.h) or with plain loops of the same result; in make check-lab the kernels themselves,
+ * compiled for the host (emulated_threads.c).  Copies happen at once too, so only a GPU host tests the order of streams.  But
  * queued work counts as in flight until an event behind it has been found complete.
  *
  * Environment, read at cuInit:
@@ -538,54 +539,6 @@ cuEventElapsedTime(float *ms, void *from, void *to)
 
 /* ---- kernels ---- */
 
-typedef struct Function
-{
-	Emulation	run;
-	int			width;
-	char		rest[16];		/* of the name */
-} Function;
-
-/*
- * True if the name is the kernel's; *width is then the number behind the stem, and *rest the text behind
- * that.
- */
-static bool
-is_kernel(const StubKernel *kernel, const char *name, int *width, const char **rest)
-{
-	const size_t n = strlen(kernel->stem);
-	char	   *end;
-
-	*width = 0;
-	*rest = "";
-	if (strncmp(name, kernel->stem, n) != 0 || (name[n] != '\0' && name[n] != '_'))
-		return false;
-	if (kernel->plain)
-		return true;
-	if (name[n] == '\0')
-		return false;
-	*width = (int) strtol(name + n + 1, &end, 10);
-	*rest = end;
-	return *width == 4 || *width == 8 || *width == 16;
-}
-
-/* Find a function, which is never freed: kernels are loaded once. */
-static Function *
-find_function(const StubKernel *kernel, const char *name)
-{
-	Function   *function;
-	const char *rest;
-	int			width;
-
-	while (kernel->stem != NULL && !is_kernel(kernel, name, &width, &rest))
-		kernel++;
-	if (kernel->stem == NULL)
-		return NULL;
-	function = malloc(sizeof(Function));
-	*function = (Function) {kernel->run, width, ""};
-	snprintf(function->rest, sizeof(function->rest), "%s", rest);
-	return function;
-}
-
 int
 cuModuleLoadData(void **module, const void *image)
 {
@@ -608,13 +561,16 @@ cuModuleGetGlobal_v2(HjgCudaPtr *ptr, size_t *bytes, void *module, const char *n
 int
 cuModuleGetFunction(void **function, void *module, const char *name)
 {
-	static const StubKernel *const kernels[] = {hjg_stub_csr, hjg_stub_resident, hjg_stub_literature, hjg_stub_match, hjg_stub_program};
+	StubFunction found;
 
 	ENTER();
 	*function = NULL;
-	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]) && *function == NULL; i++)
-		*function = find_function(kernels[i], name);
-	return *function != NULL ? HJG_CUDA_SUCCESS : HJG_CUDA_ERROR_NOT_FOUND;
+	if (!hjg_stub_find_kernel(name, &found))
+		return HJG_CUDA_ERROR_NOT_FOUND;
+	/* never freed: kernels are loaded once */
+	*function = malloc(sizeof(found));
+	memcpy(*function, &found, sizeof(found));
+	return HJG_CUDA_SUCCESS;
 }
 
 int
@@ -636,8 +592,9 @@ int
 cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
 			   unsigned shared_bytes, void *stream, void **params, void **extra)
 {
-	const Function *f = function;
-	Launch		launch = {.nblocks = gx, .params = params, .width = f->width, .rest = f->rest};
+	const StubFunction *f = function;
+	Launch		launch = {.nblocks = gx, .params = params, .width = f->width, .rest = f->rest, .nthreads = bx,
+		.shared_bytes = shared_bytes, .kernel = f->kernel};
 
 	QUEUE(stream);
 	if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1)
