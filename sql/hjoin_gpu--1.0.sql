@@ -257,12 +257,13 @@ BEGIN ATOMIC
                'Add hjoin_gpu to shared_preload_libraries and restart the server; its log says why if that was done.'
         FROM number
         UNION ALL
-        SELECT 'planner hook', hook_taken = 0, hook_taken || ' queries were kept from the node by another library',
+        SELECT 'planner hook', hook_taken = 0, pg_catalog.format('%s queries were kept from the node by another library', hook_taken),
                'Load hjoin_gpu after that library in shared_preload_libraries.'
         FROM number
         UNION ALL
         SELECT 'device process', available AND ended = 0 AND mismatches = 0,
-               pg_catalog.concat_ws('; ', CASE WHEN available THEN 'ready' ELSE detail END, ended || ' times it ended or did not answer, ' || mismatches || ' joins differed from core''s'),
+               pg_catalog.concat_ws('; ', CASE WHEN available THEN 'ready' ELSE detail END, 
+                   pg_catalog.format('%s times it ended or did not answer, %s joins differed from core''s', ended, mismatches)),
                CASE WHEN mismatches > 0 THEN 'No join is run until hjoin_gpu_stat_reset(). Please report the join that the server log names.'
                     ELSE 'See the server log; raise hjoin_gpu.device_timeout if the machine is merely busy, and call hjoin_gpu_stat_reset().' END
         FROM number
@@ -271,7 +272,7 @@ BEGIN ATOMIC
                'Mend the driver, or do without the device: the cpu engine joins.'
         FROM device
         UNION ALL
-        SELECT 'GPU memory', device_memory = 0, device_memory || ' joins or groupings found too little of it',
+        SELECT 'GPU memory', device_memory = 0, pg_catalog.format('%s joins or groupings found too little of it', device_memory),
                'Raise hjoin_gpu.device_memory, or let fewer sessions join at a time.'
         FROM number
         UNION ALL
@@ -280,24 +281,25 @@ BEGIN ATOMIC
                     ELSE 'Call hjoin_gpu_calibrate(), or wait until the machine is idle: the server then does it.' END
         FROM machine
         UNION ALL
-        SELECT 'job slots', no_slot + no_share = 0, no_slot || ' joins found none, ' || no_share || ' were beyond the share of their session or role',
+        SELECT 'job slots', no_slot + no_share = 0, pg_catalog.format('%s joins found none, %s were beyond the share of their session or role', no_slot, no_share),
                'Raise hjoin_gpu.backend_share and .role_share, or hjoin_gpu.arena_size; close cursors; or let fewer sessions join at a time.'
         FROM number
         UNION ALL
-        SELECT 'arena', arena_full = 0, arena_full || ' joins found it full', 'Raise hjoin_gpu.arena_size.'
+        SELECT 'arena', arena_full = 0, pg_catalog.format('%s joins found it full', arena_full), 'Raise hjoin_gpu.arena_size.'
         FROM number
         UNION ALL
-        SELECT 'kept columns', total_mb > 0 AND used_mb < 0.9 * total_mb, used_mb || ' of ' || total_mb || ' MB used',
+        SELECT 'kept columns', total_mb > 0 AND used_mb * 10 < total_mb * 9, pg_catalog.format('%s of %s MB used', used_mb, total_mb),
                CASE total_mb WHEN 0 THEN 'Set hjoin_gpu.cache_size, so that columns are kept between queries.'
                     ELSE 'Raise hjoin_gpu.cache_size: columns that are used must make room for others.' END
         FROM memory
         UNION ALL
         SELECT 'huge pages', huge_pages OR total_mb < 256, CASE WHEN huge_pages THEN 'kept columns are in huge pages' ELSE 'kept columns are in small pages' END,
-               'Each process maps kept columns page by page. Have the kernel reserve ' || total_mb / 2 + 8 ||
-               ' huge pages of 2 MB more (vm.nr_hugepages), with huge_pages = try or on, and restart the server.'
+               pg_catalog.format('Each process maps kept columns page by page. Have the kernel reserve %s huge pages of 2 MB more (vm.nr_hugepages), '
+                                 'with huge_pages = try or on, and restart the server.', total_mb / 2 + 8)
         FROM memory
         UNION ALL
-        SELECT 'memory of joins', partitioned * 20 <= joins, partitioned || ' of ' || joins || ' joins went to temporary files, with build sides of up to ' || largest_mb || ' MB',
+        SELECT 'memory of joins', partitioned * 20 <= joins, 
+               pg_catalog.format('%s of %s joins went to temporary files, with build sides of up to %s MB', partitioned, joins, largest_mb),
                'Raise work_mem or hash_mem_multiplier, so that their product is more than that, if the machine has the memory.'
         FROM number) AS checks (topic, ok, finding, advice);
 END;
