@@ -20,6 +20,9 @@
 #define REPEAT_MS (15 * 60000)	/* from the first measurement that came to no end; doubles each time */
 #define IDLE_LOAD 0.15			/* processes that run or wait for a processor, by processor, in the last minute */
 
+/* A quarter of the machine's memory, at least: measuring takes 300 MB for a moment. */
+#define LEAST_QUARTER_BYTES ((size_t) 512 * 1024 * 1024)
+
 static BackgroundWorkerHandle *calibrator = NULL;
 
 /* Start the worker; false if the server has no room for one. */
@@ -52,6 +55,7 @@ is_running(void)
 	return false;
 }
 
+/* Has the machine nothing to do, and memory to spare? */
 static bool
 is_idle(void)
 {
@@ -59,7 +63,8 @@ is_idle(void)
 	double		load;
 
 	hjg_machine_here(&machine);
-	return !hjg_slot_any_leased(&hjg_arena_map.view) && getloadavg(&load, 1) == 1 && load <= IDLE_LOAD * machine.cpus;
+	return !hjg_slot_any_leased(&hjg_arena_map.view) && getloadavg(&load, 1) == 1 && load <= IDLE_LOAD * machine.cpus &&
+		hjg_arena_default_bytes("") >= LEAST_QUARTER_BYTES;
 }
 
 void
