@@ -228,6 +228,7 @@ CREATE FUNCTION hjoin_gpu_doctor(
     OUT advice text)
 RETURNS SETOF record
 LANGUAGE SQL VOLATILE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     WITH stat AS MATERIALIZED (SELECT name, value, detail FROM hjoin_gpu_stat()),
          counted AS (

@@ -108,8 +108,12 @@ foreach my $n (2, 4)
 	my $many = 'SELECT count(*), sum(c) FROM (SELECT id, count(*) AS c FROM facts GROUP BY id) x';
 	is_cores($node, $many, $n, "$n devices, many groups");
 	my $little = "SET work_mem = '1MB'; SET hash_mem_multiplier = 1; ";
-	is_cores($node, $many, 0, "$n devices, groups that fit the memory on each of them, but not together", $little);
-	like((run_query($node, $many, $little))[3], qr/Programs: 0\s+Fallback: program could not be run/, 'and EXPLAIN says so');
+	is_cores($node, $many, 0, "$n devices, groups that are expected not to fit", $little);
+	my $twice = "SET plan_cache_mode = force_generic_plan; PREPARE q AS $many; EXECUTE q; $little";
+	my ($both, $programs) = run_query($node, 'EXECUTE q', $twice);
+	my $once = $node->safe_psql('postgres', "$core $many");
+	is("$both; $programs", "$once\n$once; 1", "$n devices, groups that fit the memory on each of them, but not together");
+	like((run_query($node, 'EXECUTE q', $twice))[3], qr/Programs: 0\s+Fallback: program could not be run/, 'and EXPLAIN says so');
 	my @running = map { start_query($node, "$program $queries[$_ % 3]", "many$_") } 0 .. 5;
 	my @answers = map { $node->safe_psql('postgres', "$core $queries[$_]") } 0 .. 2;
 	is((finish_query($running[$_]))[0], $answers[ $_ % 3 ], "$n devices, session $_ of six at a time: core's rows") for 0 .. 5;
