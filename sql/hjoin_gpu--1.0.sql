@@ -245,7 +245,9 @@ BEGIN ATOMIC
              FROM counted),
          device AS (
              SELECT pg_catalog.string_agg(name, ', ' ORDER BY name) FILTER (WHERE state = 'ready') AS ready,
-                    pg_catalog.string_agg(pg_catalog.concat_ws(': ', name, reason), '; ' ORDER BY name) FILTER (WHERE state <> 'ready') AS failed
+                    pg_catalog.string_agg(pg_catalog.concat_ws(': ', name, reason), '; ' ORDER BY name) FILTER (WHERE state <> 'ready') AS failed,
+                    -- a kind without a number has no driver, as on machines without such devices
+                    pg_catalog.count(*) FILTER (WHERE state <> 'ready' AND pg_catalog.strpos(name, ':') > 0) AS nbroken
              FROM hjoin_gpu_devices()),
          machine AS (
              SELECT COALESCE(pg_catalog.max(source), 'not in force') AS source, pg_catalog.max(source) IN ('calibrated', 'setting') AS measured,
@@ -269,7 +271,7 @@ BEGIN ATOMIC
                     ELSE 'See the server log; raise hjoin_gpu.device_timeout if the machine is merely busy, and call hjoin_gpu_stat_reset().' END
         FROM number
         UNION ALL
-        SELECT 'devices', failed IS NULL, pg_catalog.concat_ws('; not ready: ', COALESCE(ready, 'none'), failed),
+        SELECT 'devices', nbroken = 0, pg_catalog.concat_ws('; not ready: ', COALESCE(ready, 'none'), failed),
                'Mend the driver, or do without the device: the cpu engine joins.'
         FROM device
         UNION ALL
