@@ -137,6 +137,7 @@ install_hooks(void)
 
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
+	hjg_base_name_waits();
 	if (installed)
 		return;
 	installed = true;

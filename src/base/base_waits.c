@@ -15,12 +15,17 @@ static const char *const wait_names[HJG_NWAITS] = {
 #undef WAIT
 };
 
+static uint32 wait_events[HJG_NWAITS];
+
+void
+hjg_base_name_waits(void)
+{
+	for (int i = 0; i < HJG_NWAITS; i++)
+		wait_events[i] = HJG_WAIT_EVENT_NEW(wait_names[i]);
+}
+
 uint32
 hjg_base_wait_event(HjgWait wait)
 {
-	static uint32 events[HJG_NWAITS];	/* 0: not asked for yet */
-
-	if (events[wait] == 0)
-		events[wait] = HJG_WAIT_EVENT_NEW(wait_names[wait]);
-	return events[wait];
+	return wait_events[wait];
 }

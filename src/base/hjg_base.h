@@ -92,7 +92,9 @@ typedef enum HjgWait
 	HJG_NWAITS
 } HjgWait;
 
-/* Get the server's number of a wait event, which has its own name from PostgreSQL 17 on. May raise an error the first time. */
+/* Have the server name wait events, which it can from PostgreSQL 17 on; each time that the postmaster has made its shared memory. */
+extern void hjg_base_name_waits(void);
+/* Get the server's number of a wait event; raises no error, so that a process may wait while it holds something. */
 extern uint32 hjg_base_wait_event(HjgWait wait);
 
 /* Define all settings; postmaster-only ones only if preloaded. */

@@ -122,7 +122,7 @@ shows_pl(const Shown *shown)
 	const double *ratios = shown->stats->ratios;
 	const HjgStep first = rows_of(shown->stats, HJG_STEP_N2) > 0 ? HJG_STEP_NUMBER : HJG_STEP_HASH;
 
-	/* of the first step the last series' ratio is known, which is the probe side's */
+	/* the ratio that is known of the first step is the last series', which is the probe side's */
 	return has_one_ratio(shown->stats) && ratios[first] == ratios[HJG_STEP_P2] ? EFFECT_ALIKE : EFFECT_SHOWN;
 }
 
@@ -196,7 +196,7 @@ shows_fetching(const Shown *shown)
 	return effect_of(shown->stats->fetched_rows > 0, shown->copies);
 }
 
-/* D on the CPU beside E, alone there, and on both sides. */
+/* Effects of unpacking (D): by some CPU threads beside E, by all of them, and on both sides. */
 static Effect
 shows_cpde_c(const Shown *shown)
 {

@@ -33,7 +33,7 @@
 /* Sending a group back, adding it to the node's table, and returning it: one process does that. */
 #define GROUP_NS 700
 
-/* The same of groups that another GPU has sent, too; and starting and ending its job. */
+/* For each further GPU: adding a group that others have sent, too, and starting and ending the job. */
 #define GROUP_AGAIN_NS 400
 #define DEVICE_NS 500000
 

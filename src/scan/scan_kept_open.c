@@ -37,7 +37,7 @@
 /* A use that found much out of date counts as this part of one that did not. */
 #define REFUSED_PART 8
 
-/* In tables of more blocks all-visible ones are not counted: that would take longer than a tenth of a millisecond. */
+/* Blocks of the largest table whose all-visible ones are counted: more would take longer than a tenth of a millisecond. */
 #define MOST_COUNTED_BLOCKS (4 * 1024 * 1024)
 
 /* No two scans give words the same number. */

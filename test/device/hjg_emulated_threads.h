@@ -19,13 +19,13 @@ typedef struct HjgEmulatedIndex
 	unsigned	x;
 } HjgEmulatedIndex;
 
-/* Of the running thread, and of the launch. */
+/* Places and sizes of the running thread, its block and the launch. */
 extern HjgEmulatedIndex hjg_emulated_thread;
 extern HjgEmulatedIndex hjg_emulated_block;
 extern HjgEmulatedIndex hjg_emulated_threads;
 extern HjgEmulatedIndex hjg_emulated_blocks;
 
-/* What lanes that have met get. */
+/* The kinds of meetings of lanes, by what each lane gets. */
 typedef enum HjgEmulatedMeeting
 {
 	HJG_MEET_ONLY,				/* nothing */
