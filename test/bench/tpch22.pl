@@ -5,6 +5,8 @@
 #
 #   --runs N          runs of each, after one that is not counted
 #   --cases REGEX     numbers of queries: '^(3|5)$'
+#   --ways REGEX      ways: '^(choice|kept)$'; results are compared with those of the first one
+#   --plans FILE      where to write the plans that are listed, as JSON
 #   --threads N       threads of DuckDB, which runs if python3 can import its module
 #   --dir DIR         directory of the tables' csv files
 use strict;
@@ -16,8 +18,8 @@ use JSON::PP;
 use lib dirname(__FILE__);
 use session;
 
-my ($runs, $wanted, $threads, $dir) = (3, '.', 2, '');
-GetOptions('runs=i' => \$runs, 'cases=s' => \$wanted, 'threads=i' => \$threads, 'dir=s' => \$dir) or die;
+my ($runs, $wanted, $wanted_ways, $plans_file, $threads, $dir) = (3, '.', '.', '', 2, '');
+GetOptions('runs=i' => \$runs, 'cases=s' => \$wanted, 'ways=s' => \$wanted_ways, 'plans=s' => \$plans_file, 'threads=i' => \$threads, 'dir=s' => \$dir) or die;
 $| = 1;
 
 my @tables = qw(region nation supplier part partsupp customer orders lineitem);
@@ -26,11 +28,13 @@ my @ways = ([ core => 'set hjoin_gpu.enabled = off;' ], [ choice => 'set hjoin_g
 	[ cpu => 'set hjoin_gpu.enabled = on; set hjoin_gpu.device = cpu; set hjoin_gpu.kept_columns = off;' ]);
 push @ways, [ cuda => "set hjoin_gpu.enabled = on; set hjoin_gpu.device = 'cuda:0'; set hjoin_gpu.kept_columns = off;" ]
 	if ask("select count(*) from hjoin_gpu_devices where name like 'cuda:%';") =~ /^[1-9]/;
+my @explained = grep { $_->[0] =~ /$wanted_ways/ } @ways[ 1, 2 ];
+@ways = grep { $_->[0] =~ /$wanted_ways/ } @ways;
 ask("select hjoin_gpu_keep('$_');") foreach @tables;
 
 # DuckDB with its own copies of the tables, if it is installed
 my ($duck_out, $duck_in);
-if (system("python3 -c 'import duckdb' 2>/dev/null") == 0)
+if ('DuckDB' =~ /$wanted_ways/ && system("python3 -c 'import duckdb' 2>/dev/null") == 0)
 {
 	open2($duck_out, $duck_in, 'python3', dirname(__FILE__) . '/duck.py', $threads);
 	my $version = <$duck_out>;
@@ -90,8 +94,8 @@ sub ratio { my ($predicted, $measured) = @_; return $measured > 0 ? sprintf('%.2
 
 my @names = map { $_->[0] } @ways;
 push @names, 'DuckDB' if $duck_in;
-printf "%-5s" . ' %9s' x @names . "   %s\n", 'query', @names, 'core over each; results';
-my (%logs, @plans, $failed);
+printf "%-5s" . ' %9s' x @names . "   %s\n", 'query', @names, "$names[0] over each; results";
+my (%logs, @plans, %written, $failed);
 my @queries = queries();
 while (my ($number, $query) = splice @queries, 0, 2)
 {
@@ -121,13 +125,14 @@ while (my ($number, $query) = splice @queries, 0, 2)
 		}
 	}
 	my %median = map { $_ => $t{$_} ? median(@{ $t{$_} }) : 0 } @names;
-	my @ratios = map { $median{$_} > 0 ? $median{core} / $median{$_} : 0 } @names;
+	my @ratios = map { $median{$_} > 0 ? $median{ $names[0] } / $median{$_} : 0 } @names;
 	push @{ $logs{ $names[$_] } }, log $ratios[$_] foreach grep { $ratios[$_] > 0 } 0 .. $#names;
 	printf "%-5s" . ' %9.1f' x @names . "   %s; %s\n", $number, @median{@names}, join(' ', map { sprintf '%.2f', $_ } @ratios[ 1 .. $#ratios ]), $verdict;
-	foreach my $way (@ways[ 1, 2 ])
+	foreach my $way (@explained)
 	{
 		ask($way->[1]);
 		my $plan = decode_json(ask("explain (analyze, verbose, format json) $query;"));
+		$written{"Q$number, $way->[0]"} = $plan;
 		push @plans, [ $number, $way->[0], grep { $_->{'Actual Loops'} > 0 } nodes($plan->[0]{Plan}) ];
 	}
 }
@@ -136,7 +141,7 @@ foreach my $name (@names[ 1 .. $#names ])
 	my @l = @{ $logs{$name} // [] };
 	my $sum = 0;
 	$sum += $_ foreach @l;
-	printf "%-8s geometric mean over core %.2f\n", $name, exp($sum / @l) if @l;
+	printf "%-8s geometric mean over $names[0] %.2f\n", $name, exp($sum / @l) if @l;
 }
 
 printf "\n%-5s %-7s %-14s %-40s %12s %12s %6s   %10s %10s %6s\n", 'query', 'way', 'node', '', 'rows wanted', 'rows came', 'ratio', 'wanted, ms', 'took, ms', 'ratio';
@@ -161,5 +166,10 @@ foreach my $way (sort keys %close)
 {
 	printf "%-8s nodes of %d ms or more whose time is predicted within 30 %%: %d of %d\n", $way, $_, $close{$way}{$_}[1] // 0, $close{$way}{$_}[0]
 	  foreach sort { $a <=> $b } keys %{ $close{$way} };
+}
+if ($plans_file)
+{
+	open my $out, '>', $plans_file or die "$plans_file: $!\n";
+	print $out JSON::PP->new->canonical->pretty->encode(\%written);
 }
 exit($failed ? 1 : 0);
