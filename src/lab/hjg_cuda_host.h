@@ -57,6 +57,8 @@ typedef struct HjgCudaHostJoin
 	HjgCudaHostSide build;
 	HjgCudaHostSide probe;
 	hjg_u64		chunk_rows;		/* probe rows of a chunk, a multiple of 4 */
+	bool		sum;			/* the pairs are added up on the device and counted in the result, not returned */
+	bool		serial;			/* nothing overlaps: each copy and each join is waited for (stream) */
 } HjgCudaHostJoin;
 
 /* ---- lab_host_flow.c ---- */
@@ -101,6 +103,8 @@ typedef struct HjgCudaFlow
 	HjgCudaStreams *streams;
 	HjgCudaHostResult *result;
 	hjg_u64		chunk_rows;
+	bool		sum;			/* as in HjgCudaHostJoin; the caller's, false after opening */
+	bool		serial;
 	hjg_u64		room;			/* pairs that fit one output */
 	HjgCudaChunk chunks[HJG_CUDA_FLOW_INS];
 	HjgCudaEvent arrived[HJG_CUDA_FLOW_INS];

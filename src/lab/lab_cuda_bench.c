@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "lab/hjg_cuda_bench.h"
+#include "lab/hjg_cuda_host_bench.h"
 #include "lab/hjg_lab.h"
 #include "lab/hjg_lab_stream.h"
 
@@ -480,5 +481,11 @@ hjg_lab_cuda_bench(FILE *out, int nthreads, int number, int argc, char **argv)
 		fprintf(stderr, "hjoin_gpu_lab: %s\n", bench.stream.error[0] != '\0' ? bench.stream.error : hjg_status_text(status));
 	else
 		close_bench(&bench);
+	if (status == HJG_OK && paper != NULL)
+	{
+		const int	rc = hjg_lab_host_paper(out, device, paper, figure, bench.factor, bench.nreps);
+
+		return rc != 0 ? rc : bench.wrong ? 1 : 0;
+	}
 	return status != HJG_OK ? 2 : bench.wrong ? 1 : 0;
 }

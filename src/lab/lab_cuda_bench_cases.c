@@ -78,6 +78,7 @@ const HjgBenchCase hjg_bench_cases[] = {
 	{"4+4_8Mx8M_host", 4, false, 8, 8, 1, FROM_HOST},
 	{"4+4_32Mx32M_host", 4, false, 32, 32, 1, FROM_HOST},
 	{"4+4_128Mx128M_host", 4, false, 128, 128, 1, FROM_HOST},
+	{"4+4_256Mx256M_host", 4, false, 256, 256, 1, FROM_HOST},
 	{"4+4_16Mx16M_bus", 4, false, 16, 16, 1, AND_BACK},
 	{"4+4_32Mx32M_bus", 4, false, 32, 32, 1, AND_BACK},
 	{"4+4_64Mx64M_bus", 4, false, 64, 64, 1, AND_BACK},

@@ -21,8 +21,8 @@
  *							thread at a time: ours
  *		umj, umj_pf			prbc with its sides in managed memory, moved by page faults or by prefetches (Paul et al.)
  *
- * If partitions exceed a unit's build rows (duplicates), their build rows are joined in chunks, at most
- * HJG_CUDA_MOST_CHUNKS.  That is right for inner joins only; in the other modes build() refuses, as it
+ * If partitions exceed a unit's build rows (duplicates), their build rows are joined in chunks, as block nested
+ * loops (Sioulas et al., V.E).  That is right for inner joins only; in the other modes build() refuses, as it
  * does if a queue would have to hold chunks.
  */
 #include <stdlib.h>
@@ -31,6 +31,7 @@
 #include "lab/hjg_cuda_paper.h"
 
 #define LEAST_PROBE_LIMIT 8192
+#define MOST_CHUNKS 1024		/* of a partition's build rows */
 #define WHOLE 0x7FFFFFFFu		/* probe limit of units that are not cut */
 #define MOST_FAULT_BYTES ((hjg_u64) 1 << 30)	/* that one launch fetches page by page, some 13 a
 												 * nanosecond */
@@ -226,7 +227,7 @@ design_build(const Design *design, HjgCudaStream *stream, const HjgCudaShape *sh
 	if (status == HJG_OK)
 		status = hjg_cuda_wait(stream);
 	if (status == HJG_OK &&
-		largest > (design->queue ? table->plan.build_limit : hjg_cuda_most_part_rows(shape->mode, table->plan.build_limit)))
+		largest > (design->queue || shape->mode != HJG_MATCH_ALL ? 1 : MOST_CHUNKS) * (hjg_u64) table->plan.build_limit)
 		status = HJG_ERR_INPUT;
 	if (status != HJG_OK)
 	{

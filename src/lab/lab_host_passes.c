@@ -116,8 +116,10 @@ hjg_lab_passes_open(HjgCudaPasses *passes, HjgCudaStreams *streams, const HjgCud
 		if (status == HJG_OK)
 			status = hjg_cuda_alloc(&streams->work, set_rows * sizeof(hjg_u32), &passes->builds[i].rows);
 	}
-	return status == HJG_OK ?
-		hjg_lab_flow_open(&passes->flow, streams, join->key_width, true, join->chunk_rows, result) : status;
+	if (status == HJG_OK)
+		status = hjg_lab_flow_open(&passes->flow, streams, join->key_width, true, join->chunk_rows, result);
+	passes->flow.sum = join->sum;
+	return status;
 }
 
 void
