@@ -7,7 +7,8 @@
  * "sum", to their number and checksum on the device.
  *
  * A contestant is a system and settings behind slashes: stream, copro, spill or cpu; a resident strategy;
- * sum; one_stream (no copy beside another or a join); threads=N (that partition, or join on the CPU).
+ * sum; one_stream (no copy beside another or a join); threads=N (that partition, or join on the CPU); near (rows
+ * of other NUMA nodes go through pinned memory of the device's), near_all (all rows do).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,10 @@ static const HostTable tables[] = {
 		{"copro/threads=1", "copro/threads=2", "copro/threads=4", "copro/threads=6", "copro/threads=8", "copro/threads=12", "copro/threads=15",
 			"cpu/threads=2", "cpu/threads=4", "cpu/threads=8", "cpu/threads=16"},
 		{CASE(256, 256, 0, 0, 1)}},
+	{"003", "16", "rows that were partitioned on another NUMA node than the device's are copied to its node first",
+		"the copy pays, because partitioning disturbs transfers from the far node",
+		"threads partition rows of any node; with one node nothing is far, and near_all shows the price of the copy alone",
+		{"copro/prbc", "copro/prbc/near", "copro/prbc/near_all"}, {CASE(256, 256, 0, 0, 1), CASE(512, 512, 0, 0, 1)}},
 	{"003", "18", "skew of sides that do not fit the device, aggregated",
 		"no loss up to z = 1 on one side; with the same skew on both from z = 0.75 on the matches limit",
 		"both sides up to z = 0.5 only: beyond there are thousands of pairs a row", {"copro/prbc/sum", "copro/sum"},
@@ -80,6 +85,8 @@ typedef struct HostContestant
 	const HjgCudaStrategy *strategy;
 	bool		sum;
 	bool		serial;
+	bool		is_near;
+	HjgCudaNear near;			/* open, if is_near */
 	int			nthreads;
 	HjgPool    *stagers;		/* of that many threads, or NULL */
 	HjgLabCpu  *cpu;
@@ -110,6 +117,7 @@ read_contestant(const char *name)
 
 		c.sum |= word_is(at + 1, "sum");
 		c.serial |= word_is(at + 1, "one_stream");
+		c.is_near |= word_is(at + 1, "near") || word_is(at + 1, "near_all");
 		if (strncmp(at + 1, "threads=", 8) == 0)
 			c.nthreads = atoi(at + 9);
 		for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++)
@@ -121,16 +129,19 @@ read_contestant(const char *name)
 
 /* Plan a contestant's join; returns its memory for partitioned rows. */
 static size_t
-plan_contestant(const HjgHostBench *bench, const HostContestant *c, HjgHostData *data)
+plan_contestant(const HjgHostBench *bench, HostContestant *c, HjgHostData *data)
 {
 	HjgHostBench planned = *bench;
+	size_t		bytes;
 
 	if (c->stagers != NULL)
 		planned.stagers = c->stagers;
 	data->join.strategy = c->strategy;
 	data->join.sum = c->sum;
 	data->join.serial = c->serial;
-	return hjg_host_data_plan(&planned, c->system, data);
+	bytes = hjg_host_data_plan(&planned, c->system, data);
+	data->copro.near = c->is_near ? &c->near : NULL;
+	return bytes;
 }
 
 /* Let a contestant take its turn; i < 0 warms up, and is checked. */
@@ -181,6 +192,9 @@ open_contestants(HjgHostBench *bench, const HostTable *t, HjgHostData *data, int
 		else if (strstr(c->name, "threads=") != NULL)
 			c->stagers = hjg_pool_create(c->nthreads);
 		c->is_out = c->system == HJG_HOST_CPU && c->cpu == NULL;
+		if (c->is_near && hjg_lab_near_open(&bench->streams->work, data->c->width, bench->block_rows, strstr(c->name, "near_all") != NULL,
+											&c->near) != HJG_OK)
+			c->is_out = true;
 		*with_pairs |= c->system != HJG_HOST_CPU && !c->sum;
 		bytes = plan_contestant(bench, c, data);
 		most = bytes > most ? bytes : most;
@@ -235,6 +249,8 @@ run_host_table_case(HjgHostBench *bench, const HostTable *t, const HjgHostCase *
 		if (status == HJG_OK && !entered[k].is_out)
 			print_host_contestant(bench, &data, &entered[k], entered[0].is_out ? &entered[k] : &entered[0]);
 		hjg_lab_cpu_close(entered[k].cpu);
+		if (entered[k].is_near)
+			hjg_lab_near_close(&bench->streams->work, &entered[k].near);
 		if (entered[k].stagers != NULL)
 			hjg_pool_destroy(entered[k].stagers);
 	}
@@ -266,6 +282,7 @@ hjg_lab_host_paper(FILE *out, HjgCudaDevice *device, const char *paper, const ch
 		fprintf(out, "# %s, figure %s: %s\n", paper, t->figures, t->title);
 		if (t->claim != NULL)
 			fprintf(out, "#   there: %s\n", t->claim);
+		fprintf(out, "#   here: %d CPUs, %d NUMA nodes\n", hjg_device_cpus(), hjg_lab_near_nodes());
 		fprintf(out, "#   definition: %s%s\n", t->differs != NULL ? "different: " : "the same", t->differs != NULL ? t->differs : "");
 		fprintf(out, "%-14s %-19s  %-24s %9s %19s %8s\n", "rows", "zipf, duplicates", "contestant", "ms", "(from to)", "Gtuple/s");
 		for (int i = 0; i < MOST_CASES && t->cases[i].name != NULL && status == HJG_OK; i++)
