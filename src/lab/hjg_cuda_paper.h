@@ -7,6 +7,11 @@
  * hashes and checks; no query runs them.  They keep the designs of their papers, but not their gaps: they
  * take any keys, duplicates, skew and match modes, or suits() or build() refuses.
  *
+ * None of them is shared (HjgCudaStrategy.shared), so the driver joins one batch of a job at a time.  As they
+ * take duplicates, a batch may meet rows with very many matches, for which the driver gives up the table; it
+ * cannot while other batches probe it.  Benchmarks of streaming (lab_host_flow.c) have one stream for joins,
+ * as in the papers, and copies beside it.
+ *
  *		nop_chain, nop_open		lab_cuda_nop.c	table in global memory
  *		smj						lab_cuda_smj.c	merge sort and merge join
  *		pth, wsh, bsh, prbc		lab_cuda_designs.c	radix joins: a partitioner (lab_cuda_histogram.c,
