@@ -80,7 +80,15 @@ fill_side(const HjgKFillSide &a)
 			((hjg_u64 *) a.side.rows)[i] = i;
 		else
 			((hjg_u32 *) a.side.rows)[i] = i;
-		if (a.expected != 0 && id < a.distinct)
+		if (a.heads != 0 && a.expected == 0)
+			((hjg_u32 *) a.next)[i] = atomicExch((hjg_u32 *) a.heads + id, i);
+		else if (a.heads != 0 && id < a.distinct)
+			for (hjg_u32 b = ((const hjg_u32 *) a.heads)[id]; b != HJG_NO_ROW; b = ((const hjg_u32 *) a.next)[b])
+			{
+				npairs++;
+				checksum += hjg_checksum_pair(i, b);
+			}
+		else if (a.expected != 0 && id < a.distinct)
 			for (hjg_u32 b = id; b < a.build_rows; b += a.distinct)
 			{
 				npairs++;
@@ -127,6 +135,14 @@ check_pairs(const HjgKCheckPairs &a)
 			wrong++;
 	}
 	hjg_warp_add((hjg_u64 *) a.facts, checksum, wrong);
+}
+
+/* Copy words of 16 bytes, from pinned host memory for example; a few blocks keep a bus busy. */
+extern "C" __global__ __launch_bounds__(BENCH_THREADS) void
+hjg_k_copy_words(ulonglong2 *to, const ulonglong2 *from, hjg_u64 n)
+{
+	for (hjg_u64 i = blockIdx.x * BENCH_THREADS + threadIdx.x; i < n; i += gridDim.x * BENCH_THREADS)
+		to[i] = from[i];
 }
 
 #define BENCH_KERNELS(W, RAW) \

@@ -13,18 +13,20 @@
  * can cut long chains anywhere (its units).
  *
  *		hjg_k_begin_chains		one bucket a partition; the grid covers the partitions
- *		hjg_k_scatter_chains_W	a pass
+ *		hjg_k_scatter_chains_W	a pass, by blocks of 512 threads; hjg_k_scatter_chains_full_W by blocks of 1024
+ *								that leave no registers unused, as in the paper
  *		hjg_k_measure_parts		rows of each partition, from its open bucket
  *		hjg_k_list_pages		after place_parts: the page table; the grid covers the buckets
  *
  * Bytes a row, 4-byte keys: first pass 8 (4 without row numbers) read, second 8; 8 written by each.  On an
- * H200 a join of 128M rows each takes 40.8, 16.6 and 12.3 ms with buckets of 256, 1024 and 2048 rows: a
- * second pass over small buckets writes runs of a few rows.
+ * H200 a join of 128M rows each takes 40.8, 16.6 and 12.3 ms with buckets of 256, 1024 and 2048 rows.  A
+ * tile waits for memory some five times, one behind the other, however few rows it has: the second pass
+ * over buckets of 1024 rows, with 64 registers a thread and so two blocks a multiprocessor, is limited by
+ * these waits.  Buckets of a whole tile between the passes (in_bucket_bits) wait a quarter as often for a row.
  */
 #include "hjg_cuda_chunk.h"
 #include "lab/hjg_cuda_paper_args.h"
 
-#define CHAIN_THREADS 512
 #define LIST_THREADS 256
 
 extern "C" __global__ __launch_bounds__(LIST_THREADS) void
@@ -42,11 +44,10 @@ hjg_k_begin_chains(HjgKChains a)
 }
 
 /*
- * Execute a pass.  Blocks of 512 threads, as many as fit.  A tile is 512 * ITEMS rows of the side, or one
- * bucket of the previous pass (at most as many rows).  Dynamic shared memory: the tile's rows and 20 <<
- * bits bytes.
+ * Execute a pass.  As many blocks as fit.  A tile is THREADS * ITEMS rows of the side, or one bucket of the
+ * previous pass (at most as many rows).  Dynamic shared memory: the tile's rows and 20 << bits bytes.
  */
-template <int W, int ITEMS> HJG_FN void
+template <int W, int CHAIN_THREADS, int ITEMS> HJG_FN void
 scatter_chains(const HjgKChains &a)
 {
 	extern __shared__ __align__(16) hjg_u32 shared[];
@@ -86,9 +87,9 @@ scatter_chains(const HjgKChains &a)
 		if (again)
 		{
 			coarse = ((const hjg_u32 *) a.in_owner)[t];
-			first = t << a.bucket_bits;
-			n = min(1u << a.bucket_bits,
-					((const hjg_u32 *) a.in_sizes)[coarse] - (((const hjg_u32 *) a.in_ordinal)[t] << a.bucket_bits));
+			first = t << a.in_bucket_bits;
+			n = min(1u << a.in_bucket_bits,
+					((const hjg_u32 *) a.in_sizes)[coarse] - (((const hjg_u32 *) a.in_ordinal)[t] << a.in_bucket_bits));
 		}
 		else
 			n = min(TILE, a.side.nrows - first);
@@ -107,7 +108,7 @@ scatter_chains(const HjgKChains &a)
 			else
 			{
 				key[j] = Key::mix(__ldcs(&keys[first + i]));
-				row[j] = rows != nullptr ? __ldcs(&rows[first + i]) : first + i;
+				row[j] = rows != nullptr ? __ldcs(&rows[first + i]) : a.first_row + first + i;
 			}
 			rank[j] = atomicAdd(&run[Key::top(key[j]) >> shift & mask], 1u);
 		}
@@ -161,9 +162,14 @@ scatter_chains(const HjgKChains &a)
 	}
 }
 
-extern "C" __global__ __launch_bounds__(CHAIN_THREADS) void hjg_k_scatter_chains_4(HjgKChains a) { scatter_chains<4, 8>(a); }
-extern "C" __global__ __launch_bounds__(CHAIN_THREADS) void hjg_k_scatter_chains_8(HjgKChains a) { scatter_chains<8, 8>(a); }
-extern "C" __global__ __launch_bounds__(CHAIN_THREADS) void hjg_k_scatter_chains_16(HjgKChains a) { scatter_chains<16, 4>(a); }
+#define CHAIN_KERNELS(W, ITEMS) \
+	extern "C" __global__ __launch_bounds__(512) void hjg_k_scatter_chains_##W(HjgKChains a) { scatter_chains<W, 512, ITEMS>(a); } \
+	extern "C" __global__ __launch_bounds__(1024, 2) void \
+	hjg_k_scatter_chains_full_##W(HjgKChains a) { scatter_chains<W, 1024, ITEMS / 2>(a); }
+
+CHAIN_KERNELS(4, 8)
+CHAIN_KERNELS(8, 8)
+CHAIN_KERNELS(16, 4)
 
 extern "C" __global__ __launch_bounds__(LIST_THREADS) void
 hjg_k_measure_parts(HjgKChains a)

@@ -40,7 +40,7 @@ hjg_k_count_holes(HjgKHoles a)
 HJG_FN hjg_u64
 pairs_of(const HjgKHoles &a)
 {
-	return *(const hjg_u64 *) a.sink.taken * a.page_pairs - *(const hjg_u64 *) a.nholes;
+	return *(const hjg_u64 *) a.sink.taken * a.sink.page_pairs - *(const hjg_u64 *) a.nholes;
 }
 
 extern "C" __global__ __launch_bounds__(HOLE_THREADS) void
@@ -55,7 +55,7 @@ hjg_k_list_holes(HjgKHoles a)
 	if (i >= a.nowners || npairs > a.sink.output.capacity)
 		return;
 	const hjg_u64 open = ((const hjg_u64 *) a.sink.open)[i];
-	const hjg_u64 last = (open >> 32) * a.page_pairs;
+	const hjg_u64 last = (open >> 32) * a.sink.page_pairs;
 
 	for (hjg_u64 place = last - (hjg_u32) open; place < last; place++)
 		if (place < npairs)

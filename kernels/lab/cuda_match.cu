@@ -5,7 +5,8 @@
  *		nested	nested loops: a warp compares 32 probe rows with 32 build rows at a time by ballots on the key bits
  *				that the partition does not determine (Sioulas et al., ICDE 2019, III.B, listing 1)
  *		hashed	a table with lists in shared memory, links of 16 bits, rows linked in front by atomic exchange
- *				(ibid., III.C, listing 2)
+ *				(ibid., III.C, listing 2); hashed_vt4 reads four probe rows of a thread before the first is used
+ *		device	the same table in device memory, for comparison
  *
  * A unit is a piece of at most build_limit build rows of a partition, which the block keeps in shared
  * memory, and a piece of its probe rows, which the block reads into registers.  Blocks take units by
@@ -23,7 +24,6 @@
 #include "hjg_cuda_sink.h"
 
 #define MATCH_THREADS 512
-#define HEAD_BITS 12			/* lists of a table */
 #define NO_LINK 0xFFFFu
 
 /* Rows addressed by position. */
@@ -67,8 +67,9 @@ template <int W> struct Nested
 	hjg_u32		nrows;
 	hjg_u32		nbits;
 
-	__device__ Nested(void *shared, hjg_u32 limit, hjg_u32 part_bits)
-		: key((Mixed *) shared), row((hjg_u32 *) (key + limit)), nrows(0), nbits(W == 4 ? 32 - part_bits : 32) {}
+	__device__ Nested(const HjgKMatch &a, void *shared)
+		: key((Mixed *) shared), row((hjg_u32 *) (key + a.units.build_limit)), nrows(0),
+		  nbits(W == 4 ? 32 - a.units.bits : 32) {}
 
 	__device__ __forceinline__ void
 	load(const Paged<W> &from, hjg_u32 first, hjg_u32 last)
@@ -123,7 +124,7 @@ template <int W> struct Nested
 };
 
 /*
- * A table with lists.  Dynamic shared memory: mixed key and row number of build_limit rows, 2^HEAD_BITS
+ * A table with lists.  Dynamic shared memory: mixed key and row number of build_limit rows, 2^HJG_K_HEAD_BITS
  * heads of 4 bytes, and a link of each row.
  */
 template <int W> struct Hashed
@@ -136,16 +137,16 @@ template <int W> struct Hashed
 	hjg_u16    *link;
 	hjg_u32		part_bits;
 
-	__device__ Hashed(void *shared, hjg_u32 limit, hjg_u32 b)
-		: key((Mixed *) shared), row((hjg_u32 *) (key + limit)), head(row + limit), link((hjg_u16 *) (head + (1 << HEAD_BITS))),
-		  part_bits(b) {}
+	__device__ Hashed(const HjgKMatch &a, void *shared)
+		: key((Mixed *) shared), row((hjg_u32 *) (key + a.units.build_limit)), head(row + a.units.build_limit),
+		  link((hjg_u16 *) (head + (1 << HJG_K_HEAD_BITS))), part_bits(a.units.bits) {}
 
-	__device__ __forceinline__ hjg_u32 slot(Mixed k) const { return (Key::top(k) << part_bits) >> (32 - HEAD_BITS); }
+	__device__ __forceinline__ hjg_u32 slot(Mixed k) const { return (Key::top(k) << part_bits) >> (32 - HJG_K_HEAD_BITS); }
 
 	__device__ __forceinline__ void
 	load(const Paged<W> &from, hjg_u32 first, hjg_u32 last)
 	{
-		for (hjg_u32 i = threadIdx.x; i < 1u << HEAD_BITS; i += MATCH_THREADS)
+		for (hjg_u32 i = threadIdx.x; i < 1u << HJG_K_HEAD_BITS; i += MATCH_THREADS)
 			head[i] = NO_LINK;
 		__syncthreads();
 		for (hjg_u32 i = threadIdx.x; i < last - first; i += MATCH_THREADS)
@@ -172,6 +173,70 @@ template <int W> struct Hashed
 
 			found |= hit;
 			sink->put(hit && mode != HJG_MATCH_ANTI, hit ? row[at] : 0, probe_row);
+			at = next;
+		}
+		return found;
+	}
+};
+
+/*
+ * A table with lists in device memory: heads and links, a table of each block; the rows stay where they are
+ * (Sioulas et al., V.B, figure 6).  Atomics change the L2 cache, so heads and links are read from there.
+ */
+template <int W> struct Device
+{
+	typedef HjgKey<W> Key;
+	typedef typename Key::Mixed Mixed;
+	Paged<W>	rows;
+	hjg_u32		first;
+	hjg_u32    *head;
+	hjg_u16    *link;
+	hjg_u32		part_bits;
+
+	__device__ Device(const HjgKMatch &a, void *)
+		: rows(a.build, a.build_pages, a.bucket_bits), first(0),
+		  head((hjg_u32 *) (a.tables + (hjg_u64) blockIdx.x * HJG_K_TABLE_BYTES(a.units.build_limit))),
+		  link((hjg_u16 *) (head + (1 << HJG_K_HEAD_BITS))), part_bits(a.units.bits) {}
+
+	__device__ __forceinline__ hjg_u32 slot(Mixed k) const { return (Key::top(k) << part_bits) >> (32 - HJG_K_HEAD_BITS); }
+
+	__device__ __forceinline__ void
+	load(const Paged<W> &from, hjg_u32 from_row, hjg_u32 to_row)
+	{
+		first = from_row;
+		for (hjg_u32 i = threadIdx.x; i < 1u << HJG_K_HEAD_BITS; i += MATCH_THREADS)
+			__stcg(&head[i], NO_LINK);
+		__syncthreads();
+		for (hjg_u32 i = threadIdx.x; i < to_row - from_row; i += MATCH_THREADS)
+		{
+			Mixed		k;
+			hjg_u32		row;
+
+			from.get(from_row + i, &k, &row);
+			__stcg(&link[i], (hjg_u16) atomicExch(&head[slot(k)], i));
+		}
+		__syncthreads();
+	}
+
+	template <class Sink> __device__ __forceinline__ bool
+	probe(bool here, Mixed k, hjg_u32 probe_row, hjg_u32 mode, Sink *sink) const
+	{
+		hjg_u32		at = here ? __ldcg(&head[slot(k)]) : NO_LINK;
+		bool		found = false;
+
+		while (__any_sync(HJG_ALL_LANES, at != NO_LINK) && !sink->full())
+		{
+			Mixed		key = Mixed();
+			hjg_u32		row = 0;
+
+			if (at != NO_LINK)
+				rows.get(first + at, &key, &row);
+
+			const bool	hit = at != NO_LINK && Key::same(key, k);
+			const hjg_u32 next = at == NO_LINK || (hit && !goes_on(mode)) ? NO_LINK : __ldcg(&link[at]);
+
+			found |= hit;
+			sink->put(hit && mode != HJG_MATCH_ANTI, hit ? row : 0, probe_row);
 			at = next;
 		}
 		return found;
@@ -218,7 +283,7 @@ enqueue(const HjgKMatch &a, const HjgKTask &task, hjg_u32 *place)
 	__syncthreads();
 }
 
-template <int W, class Join, int SINK> HJG_FN void
+template <int W, class Join, int SINK, int VT> HJG_FN void
 match(const HjgKMatch &a)
 {
 	extern __shared__ __align__(16) hjg_u32 shared[];
@@ -231,7 +296,7 @@ match(const HjgKMatch &a)
 	const bool	want_lonely = a.mode == HJG_MATCH_LEFT || a.mode == HJG_MATCH_ANTI;
 	const Paged<W> build(a.build, a.build_pages, a.bucket_bits);
 	const Paged<W> probe(a.probe, a.probe_pages, a.bucket_bits);
-	Join		join(shared, a.units.build_limit, a.units.bits);
+	Join		join(a, shared);
 	Sink		sink(a.sink, &sink_shared);
 
 	for (;;)
@@ -267,20 +332,28 @@ match(const HjgKMatch &a)
 		}
 		sink.begin(a.first_unit + unit);
 		join.load(build, task.build_from, task.build_to);
-		for (hjg_u32 tile = task.probe_from; tile < task.probe_to && !sink.full(); tile += MATCH_THREADS)
+		for (hjg_u32 tile = task.probe_from; tile < task.probe_to && !sink.full(); tile += VT * MATCH_THREADS)
 		{
-			const hjg_u32 i = tile + threadIdx.x;
-			const bool	here = i < task.probe_to;
-			Mixed		key = Mixed();
-			hjg_u32		row = 0;
+			Mixed		key[VT];
+			hjg_u32		row[VT];
 
-			if (here)
-				probe.get(i, &key, &row);
+#pragma unroll
+			for (int v = 0; v < VT; v++)
+			{
+				key[v] = Mixed();
+				row[v] = 0;
+				if (tile + v * MATCH_THREADS + threadIdx.x < task.probe_to)
+					probe.get(tile + v * MATCH_THREADS + threadIdx.x, &key[v], &row[v]);
+			}
+#pragma unroll
+			for (int v = 0; v < VT; v++)
+			{
+				const bool	here = tile + v * MATCH_THREADS + threadIdx.x < task.probe_to;
+				const bool	found = join.probe(here, key[v], row[v], a.mode, &sink);
 
-			const bool	found = join.probe(here, key, row, a.mode, &sink);
-
-			if (want_lonely)
-				sink.put(here && !found, HJG_NO_ROW, row);
+				if (want_lonely)
+					sink.put(here && !found, HJG_NO_ROW, row[v]);
+			}
 		}
 		sink.end_unit(a.first_unit + unit);
 		__syncthreads();
@@ -288,18 +361,21 @@ match(const HjgKMatch &a)
 	sink.end();
 }
 
-#define MATCH_KERNEL(NAME, JOIN, W, SINK_NAME, SINK) \
+#define MATCH_KERNEL(NAME, JOIN, VT, W, SINK_NAME, SINK) \
 	extern "C" __global__ __launch_bounds__(MATCH_THREADS, 2) void \
-	hjg_k_match_##NAME##_##W##_##SINK_NAME(HjgKMatch a) { match<W, JOIN<W>, SINK>(a); }
+	hjg_k_match_##NAME##_##W##_##SINK_NAME(HjgKMatch a) { match<W, JOIN<W>, SINK, VT>(a); }
+/* the outputs of the paper of bucket chains */
+#define MATCH_KERNELS_OF_CHAINS(NAME, JOIN, VT, W) \
+	MATCH_KERNEL(NAME, JOIN, VT, W, sum, HJG_SINK_SUM) \
+	MATCH_KERNEL(NAME, JOIN, VT, W, warp, HJG_SINK_WARP)
 #define MATCH_KERNELS(NAME, JOIN, W) \
-	MATCH_KERNEL(NAME, JOIN, W, sum, HJG_SINK_SUM) \
-	MATCH_KERNEL(NAME, JOIN, W, warp, HJG_SINK_WARP) \
-	MATCH_KERNEL(NAME, JOIN, W, block, HJG_SINK_BLOCK) \
-	MATCH_KERNEL(NAME, JOIN, W, page, HJG_SINK_PAGE) \
-	MATCH_KERNEL(NAME, JOIN, W, count, HJG_SINK_COUNT) \
-	MATCH_KERNEL(NAME, JOIN, W, place, HJG_SINK_PLACE) \
-	MATCH_KERNEL(NAME, JOIN, W, group, HJG_SINK_GROUP) \
-	MATCH_KERNEL(NAME, JOIN, W, slot, HJG_SINK_SLOT)
+	MATCH_KERNELS_OF_CHAINS(NAME, JOIN, 1, W) \
+	MATCH_KERNEL(NAME, JOIN, 1, W, block, HJG_SINK_BLOCK) \
+	MATCH_KERNEL(NAME, JOIN, 1, W, page, HJG_SINK_PAGE) \
+	MATCH_KERNEL(NAME, JOIN, 1, W, count, HJG_SINK_COUNT) \
+	MATCH_KERNEL(NAME, JOIN, 1, W, place, HJG_SINK_PLACE) \
+	MATCH_KERNEL(NAME, JOIN, 1, W, group, HJG_SINK_GROUP) \
+	MATCH_KERNEL(NAME, JOIN, 1, W, slot, HJG_SINK_SLOT)
 
 MATCH_KERNELS(nested, Nested, 4)
 MATCH_KERNELS(nested, Nested, 8)
@@ -307,3 +383,9 @@ MATCH_KERNELS(nested, Nested, 16)
 MATCH_KERNELS(hashed, Hashed, 4)
 MATCH_KERNELS(hashed, Hashed, 8)
 MATCH_KERNELS(hashed, Hashed, 16)
+MATCH_KERNELS_OF_CHAINS(hashed_vt4, Hashed, 4, 4)
+MATCH_KERNELS_OF_CHAINS(hashed_vt4, Hashed, 4, 8)
+MATCH_KERNELS_OF_CHAINS(hashed_vt4, Hashed, 4, 16)
+MATCH_KERNELS_OF_CHAINS(device, Device, 1, 4)
+MATCH_KERNELS_OF_CHAINS(device, Device, 1, 8)
+MATCH_KERNELS_OF_CHAINS(device, Device, 1, 16)

@@ -161,9 +161,9 @@ struct HjgPaged
 
 /* Do the pages exceed capacity and spill?  Then the pairs exceed the capacity, though each owner has holes. */
 HJG_FN bool
-hjg_pages_over(const HjgKSink &a, hjg_u32 page_pairs)
+hjg_pages_over(const HjgKSink &a)
 {
-	return *(volatile hjg_u64 *) a.taken * page_pairs > a.output.capacity + a.spill_pairs;
+	return *(volatile hjg_u64 *) a.taken * a.page_pairs > a.output.capacity + a.spill_pairs;
 }
 
 template <int THREADS> struct HjgSink<HJG_SINK_BLOCK, THREADS>
@@ -185,7 +185,7 @@ template <int THREADS> struct HjgSink<HJG_SINK_BLOCK, THREADS>
 		if (threadIdx.x == 0)
 			*cursor = ((*open >> 32) - 1) << 32 | (HJG_K_CHUNK_PAIRS - (hjg_u32) *open);
 	}
-	HJG_FN bool is_over(const HjgKSink &a) { return hjg_pages_over(a, HJG_K_CHUNK_PAIRS); }
+	HJG_FN bool is_over(const HjgKSink &a) { return hjg_pages_over(a); }
 	HJG_FN bool is_done(const HjgKSink &, hjg_u32) { return false; }
 	__device__ __forceinline__ void begin(hjg_u32) {}
 	__device__ __forceinline__ void end_unit(hjg_u32) {}
@@ -226,12 +226,13 @@ template <int THREADS> struct HjgSink<HJG_SINK_PAGE, THREADS>
 	unsigned long long *taken;
 	hjg_u64	   *open;
 	hjg_u64		page;
+	hjg_u32		page_pairs;
 	hjg_u32		n;				/* pairs in the page */
 
 	__device__ HjgSink(const HjgKSink &a, Shared *)
 		: paged(a), taken((unsigned long long *) a.taken), open((hjg_u64 *) a.open + blockIdx.x * THREADS + threadIdx.x),
-		  page(*open == 0 ? 0 : (*open >> 32) - 1), n(HJG_K_PAGE_PAIRS - (hjg_u32) *open) {}
-	HJG_FN bool is_over(const HjgKSink &a) { return hjg_pages_over(a, HJG_K_PAGE_PAIRS); }
+		  page(*open == 0 ? 0 : (*open >> 32) - 1), page_pairs(a.page_pairs), n(a.page_pairs - (hjg_u32) *open) {}
+	HJG_FN bool is_over(const HjgKSink &a) { return hjg_pages_over(a); }
 	HJG_FN bool is_done(const HjgKSink &, hjg_u32) { return false; }
 	__device__ __forceinline__ void begin(hjg_u32) {}
 	__device__ __forceinline__ void end_unit(hjg_u32) {}
@@ -240,15 +241,15 @@ template <int THREADS> struct HjgSink<HJG_SINK_PAGE, THREADS>
 	{
 		if (!have)
 			return;
-		if (n == HJG_K_PAGE_PAIRS)
+		if (n == page_pairs)
 		{
 			page = atomicAdd(taken, 1ull);
 			n = 0;
 		}
-		paged.write(page * HJG_K_PAGE_PAIRS + n++, hjg_pair_of(build_row, probe_row));
+		paged.write(page * page_pairs + n++, hjg_pair_of(build_row, probe_row));
 	}
-	__device__ __forceinline__ bool full() const { return __any_sync(HJG_ALL_LANES, page * HJG_K_PAGE_PAIRS > paged.room); }
-	__device__ __forceinline__ void end() { *open = (page + 1) << 32 | (HJG_K_PAGE_PAIRS - n); }
+	__device__ __forceinline__ bool full() const { return __any_sync(HJG_ALL_LANES, page * page_pairs > paged.room); }
+	__device__ __forceinline__ void end() { *open = (page + 1) << 32 | (page_pairs - n); }
 };
 
 template <int THREADS> struct HjgSink<HJG_SINK_COUNT, THREADS>

@@ -57,6 +57,8 @@ typedef struct HjgCudaHostJoin
 	HjgCudaHostSide build;
 	HjgCudaHostSide probe;
 	hjg_u64		chunk_rows;		/* probe rows of a chunk, a multiple of 4 */
+	bool		sum;			/* the pairs are added up on the device and counted in the result, not returned */
+	bool		serial;			/* nothing overlaps: each copy and each join is waited for (stream) */
 } HjgCudaHostJoin;
 
 /* ---- lab_host_flow.c ---- */
@@ -101,6 +103,8 @@ typedef struct HjgCudaFlow
 	HjgCudaStreams *streams;
 	HjgCudaHostResult *result;
 	hjg_u64		chunk_rows;
+	bool		sum;			/* as in HjgCudaHostJoin; the caller's, false after opening */
+	bool		serial;
 	hjg_u64		room;			/* pairs that fit one output */
 	HjgCudaChunk chunks[HJG_CUDA_FLOW_INS];
 	HjgCudaEvent arrived[HJG_CUDA_FLOW_INS];
@@ -169,7 +173,7 @@ typedef struct HjgCudaSets
 /* Pack partitions into sets; rows: build rows of each partition; capacity: most rows of a set. */
 extern void hjg_lab_pack_sets(const hjg_u64 *rows, int nparts, hjg_u64 capacity, HjgCudaSets *sets);
 
-/* ---- lab_host_passes.c ---- */
+/* ---- rows in host memory ---- */
 
 /* Rows in pinned host memory: a column of keys and one of row numbers. */
 typedef struct HjgCudaRun
@@ -178,6 +182,38 @@ typedef struct HjgCudaRun
 	const hjg_u32 *rows;
 	hjg_u64		nrows;
 } HjgCudaRun;
+
+/* ---- lab_host_near.c ---- */
+
+#define HJG_CUDA_NEAR_SLOTS 8
+
+/* Pinned memory on the device's NUMA node, through which rows of other nodes go. */
+typedef struct HjgCudaNear
+{
+	bool		all;			/* all rows go through it, for comparison */
+	int			node;			/* of the device */
+	HjgPool    *pool;			/* its threads copy */
+	char	   *memory;			/* slots */
+	bool		registered;
+	hjg_u64		slot_rows;
+	size_t		slot_bytes;
+	HjgCudaEvent read[HJG_CUDA_NEAR_SLOTS];	/* the device has read the slot */
+	int			turn;
+	size_t		staged_bytes;
+} HjgCudaNear;
+
+/* Count the NUMA nodes of the host. */
+extern int	hjg_lab_near_nodes(void);
+/* Open staging, to be closed even after an error, when nothing reads a slot any more. */
+extern HjgStatus hjg_lab_near_open(HjgCudaStream *stream, int key_width, hjg_u64 slot_rows, bool all, HjgCudaNear *near);
+extern void hjg_lab_near_close(HjgCudaStream *stream, HjgCudaNear *near);
+/*
+ * Copy a run of at most slot_rows rows to a slot, if it is far, and replace it; *read: to be noted behind the
+ * device's copies from it, or NULL.
+ */
+extern HjgStatus hjg_lab_near_stage(HjgCudaStream *stream, HjgCudaNear *near, int key_width, HjgCudaRun *run, HjgCudaEvent *read);
+
+/* ---- lab_host_passes.c ---- */
 
 typedef struct HjgCudaRuns
 {
@@ -208,6 +244,7 @@ typedef struct HjgCudaPasses
 	HjgCudaCollectFn collect;
 	void	   *arg;
 	int			nsets;			/* the caller's; 1 until the number is known */
+	HjgCudaNear *near;			/* the caller's; NULL: runs are read where they lie */
 	hjg_u64		load_rows;		/* the caller's; of a chunk, at most and by default join.chunk_rows */
 	HjgCudaFlow flow;
 	HjgCudaSide builds[2];
@@ -250,6 +287,7 @@ typedef struct HjgCudaCopro
 	hjg_u64		set_rows;		/* most build rows on the device at a time */
 	hjg_u32		block_rows;		/* a multiple of HJG_STAGE_GROUP, at most join.chunk_rows */
 	HjgStageMemory *memory;		/* room for both sides: hjg_stage_blocks() */
+	HjgCudaNear *near;			/* or NULL: rows go to the device from where they lie */
 	/* out */
 	int			npasses;		/* sets, with each cut of a set counted */
 	hjg_u64		partitioned_ns;	/* from the start until all rows were in their blocks */

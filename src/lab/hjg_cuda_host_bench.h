@@ -12,7 +12,8 @@ typedef enum HjgHostSystem
 	HJG_HOST_STREAM,
 	HJG_HOST_COPRO,
 	HJG_HOST_SPILL,
-	HJG_HOST_CHOSEN				/* the faster of the two above */
+	HJG_HOST_CHOSEN,			/* the faster of the two above */
+	HJG_HOST_CPU				/* the cpu engine */
 } HjgHostSystem;
 
 typedef struct HjgHostCase
@@ -22,6 +23,9 @@ typedef struct HjgHostCase
 	double		nbuild;			/* rows, millions (2^20), with unique keys */
 	double		nprobe;			/* rows with one match each */
 	HjgHostSystem system;
+	double		build_theta;	/* exponent of a zipf distribution; 0: the build side has each key as often */
+	double		probe_theta;
+	int			duplicates;		/* build rows a key; 0: one */
 } HjgHostCase;
 
 typedef struct HjgHostBench
@@ -45,6 +49,10 @@ typedef struct HjgHostBench
 	bool		wrong;
 } HjgHostBench;
 
+/* The settings that no option changes. */
+#define HJG_HOST_BENCH_INIT \
+	{.factor = 1, .nreps = 5, .copro_bits = 4, .spill_bits = 6, .block_rows = 1u << 18, .set_part = 0.51}
+
 /* Inputs and output of a case, and a task over pieces of its rows or pairs. */
 typedef struct HjgHostData
 {
@@ -54,6 +62,8 @@ typedef struct HjgHostData
 	void	   *build_keys;
 	void	   *probe_keys;
 	HjgCudaHostResult result;
+	hjg_u64		npairs;			/* expected */
+	hjg_u32    *counts;			/* build rows of each key, if they are not as many; or NULL */
 	void	   *memory;			/* for partitioned rows, without STREAM; filled */
 	size_t		memory_bytes;
 	HjgCudaCopro copro;			/* with COPRO */
@@ -78,6 +88,21 @@ extern size_t hjg_host_bytes_out(const HjgHostData *data);
 extern HjgStatus hjg_host_replay_open(HjgHostBench *bench, const HjgHostData *data, HjgCudaPtr *buffers);
 extern HjgStatus hjg_host_replay(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers);
 
+/* ---- lab_host_run.c ---- */
+
+/* Take the device, start the threads, and measure the machine's rates. */
+extern HjgStatus hjg_host_bench_open(HjgHostBench *bench, HjgCudaDevice *device);
+extern void hjg_host_bench_close(HjgHostBench *bench);
+/* Count the device memory of the planned system. */
+extern size_t hjg_host_device_bytes(const HjgHostBench *bench, const HjgHostData *data);
+/* Join by the planned system, which is not CPU. */
+extern HjgStatus hjg_host_join(HjgHostBench *bench, HjgHostData *data);
+
+/* ---- lab_host_paper.c ---- */
+
+/* Run the comparisons of a paper with sides in host memory; returns an exit status as the benchmarks. */
+extern int	hjg_lab_host_paper(FILE *out, HjgCudaDevice *device, const char *paper, const char *figure, double factor, int nreps);
+
 /* ---- lab_host_data.c ---- */
 
 #define HJG_HOST_POISON 0xAB
@@ -86,8 +111,12 @@ extern HjgStatus hjg_host_replay(HjgHostBench *bench, HjgHostData *data, const H
 extern void *hjg_host_pinned(HjgHostBench *bench, size_t bytes);
 extern void hjg_host_unpin(void *ptr, size_t bytes);
 extern void hjg_host_fill(HjgPool *pool, void *ptr, size_t bytes, int value);
-/* Make the sides of a case and room for its result.  After an error _free() frees the parts. */
-extern HjgStatus hjg_host_data_make(HjgHostBench *bench, const HjgHostCase *c, HjgHostData *data);
+/* Begin a case: the sizes of its sides. */
+extern void hjg_host_data_begin(const HjgHostBench *bench, const HjgHostCase *c, HjgHostData *data);
+/* Plan a system, its chunks and its blocks; returns its memory for partitioned rows.  Once more when the data is made. */
+extern size_t hjg_host_data_plan(const HjgHostBench *bench, HjgHostSystem system, HjgHostData *data);
+/* Make the sides, memory for partitioned rows, and room for the result.  After an error _free() frees the parts. */
+extern HjgStatus hjg_host_data_make(HjgHostBench *bench, size_t memory_bytes, bool with_pairs, HjgHostData *data);
 extern void hjg_host_data_free(HjgHostData *data);
 /* Check that all pairs are there, and no others. */
 extern bool hjg_host_data_check(HjgHostBench *bench, HjgHostData *data);

@@ -7,6 +7,11 @@
  * hashes and checks; no query runs them.  They keep the designs of their papers, but not their gaps: they
  * take any keys, duplicates, skew and match modes, or suits() or build() refuses.
  *
+ * None of them is shared (HjgCudaStrategy.shared), so the driver joins one batch of a job at a time.  As they
+ * take duplicates, a batch may meet rows with very many matches, for which the driver gives up the table; it
+ * cannot while other batches probe it.  Benchmarks of streaming (lab_host_flow.c) have one stream for joins,
+ * as in the papers, and copies beside it.
+ *
  *		nop_chain, nop_open		lab_cuda_nop.c	table in global memory
  *		smj						lab_cuda_smj.c	merge sort and merge join
  *		pth, wsh, bsh, prbc		lab_cuda_designs.c	radix joins: a partitioner (lab_cuda_histogram.c,
@@ -33,15 +38,19 @@
 	LAB_STRATEGY(BSH_VT1, bsh_vt1) \
 	LAB_STRATEGY(BSH_HASH, bsh_hash) \
 	LAB_STRATEGY(BSH_HASH_COUNT, bsh_hash_count) \
+	LAB_STRATEGY(BSH_HASH_EXACT, bsh_hash_exact) \
 	LAB_STRATEGY(BSH_HASH_BLOCK, bsh_hash_block) \
 	LAB_STRATEGY(BSH_HASH_WARP, bsh_hash_warp) \
 	LAB_STRATEGY(BSH_HASH_EST, bsh_hash_est) \
 	LAB_STRATEGY(BSH_HASH_WORST, bsh_hash_worst) \
 	LAB_STRATEGY(BSH_QUEUE, bsh_queue) \
+	LAB_STRATEGY(BSH_WHOLE, bsh_whole) \
 	LAB_STRATEGY(PRBC, prbc) \
 	LAB_STRATEGY(PRBC_256, prbc_256) \
 	LAB_STRATEGY(PRBC_2048, prbc_2048) \
 	LAB_STRATEGY(PRBC_NESTED, prbc_nested) \
+	LAB_STRATEGY(PRBC_DEVICE, prbc_device) \
+	LAB_STRATEGY(PRBC_WIDE, prbc_wide) \
 	LAB_STRATEGY(UMJ, umj) \
 	LAB_STRATEGY(UMJ_PF, umj_pf)
 
@@ -106,9 +115,21 @@ typedef enum HjgLabMoving
 {
 	HJG_LAB_BY_COPY,
 	HJG_LAB_BY_FAULT,			/* in managed memory, by page faults of the kernels */
-	HJG_LAB_BY_PREFETCH			/* in managed memory, prefetched */
+	HJG_LAB_BY_PREFETCH,		/* in managed memory, prefetched */
+	HJG_LAB_BY_UVA_LOAD,		/* kernels copy it from pinned host memory, over unified addresses */
+	HJG_LAB_BY_UVA,				/* the join reads it there */
+	HJG_LAB_MOVINGS
 } HjgLabMoving;
 
+/* True if the side lies in managed memory. */
+static inline bool
+hjg_lab_is_managed(HjgLabMoving moving)
+{
+	return moving == HJG_LAB_BY_FAULT || moving == HJG_LAB_BY_PREFETCH;
+}
+
+/* True if the strategy takes a side as its pieces come in (lab_cuda_designs.c). */
+extern bool hjg_lab_takes_pieces(const HjgCudaStrategy *strategy);
 /* Find how a strategy has its sides moved; moved by copies, umj and umj_pf are the same as prbc. */
 extern HjgLabMoving hjg_lab_moving(const HjgCudaStrategy *strategy);
 /*
@@ -170,6 +191,8 @@ extern size_t hjg_lab_rows_bytes(int key_width, hjg_u64 nrows);
 /* Allocate rows. _free() frees them, even after an error, and accepts any rows that were zeroed first. */
 extern HjgStatus hjg_lab_rows_alloc(HjgCudaStream *stream, int key_width, hjg_u64 nrows, HjgCudaRows *rows);
 extern void hjg_lab_rows_free(HjgCudaStream *stream, HjgCudaRows *rows);
+/* Free the host memory of rows that lay there (tuning.rows_on_host). */
+extern void hjg_lab_rows_drop(HjgCudaStream *stream);
 
 static inline HjgKRows
 hjg_lab_kernel_rows(const HjgCudaRows *rows)
@@ -190,13 +213,43 @@ extern hjg_u32 hjg_lab_merge_tile(int key_width);
 
 /* ---- one side in partitions ---- */
 
-/* Sizes chosen by tests and benchmarks, while no join exists. */
+/* Settings chosen by tests and benchmarks, while no join exists; 0: as the strategy has it. */
 typedef struct HjgCudaPaperTuning
 {
-	hjg_u32		part_rows;		/* average build rows of a partition; 0: as suits the join of co-partitions */
+	hjg_u32		part_rows;		/* average build rows of a partition */
+	hjg_u32		bits;			/* 2^bits partitions, whatever the sizes */
+	hjg_u32		page_pairs;		/* of a thread's page of the output */
+	hjg_u32		bucket_bits;	/* of chains; 2^bucket_bits rows */
+	hjg_u32		between_bits;	/* of the chains between two passes */
+	hjg_u32		full_blocks;	/* passes of chains by blocks of 1024 threads */
+	hjg_u32		vt;				/* 4: so many probe rows of a thread are read before the first is used */
+	hjg_u32		rows_on_host;	/* partitions lie in pinned host memory */
+	hjg_u32		one_stream;		/* sides from host memory come in one after the other, before they are used */
+	HjgLabMoving moving;		/* of sides from host memory, unless the strategy determines it */
 } HjgCudaPaperTuning;
 
 extern HjgCudaPaperTuning hjg_cuda_paper_tuning;
+
+/* ---- lab_cuda_arrival.c: sides that come in while they are used ---- */
+
+#define HJG_LAB_PIECES 16
+
+/* The pieces of a side, each with the event that it has come in. */
+typedef struct HjgLabArrival
+{
+	HjgCudaPtr	keys;			/* of the side; 0: none */
+	hjg_u64		nrows;
+	int			npieces;
+	hjg_u64		piece_rows;		/* a multiple of 4; the last piece may have fewer */
+	HjgCudaEvent come[HJG_LAB_PIECES];
+} HjgLabArrival;
+
+/* Make the arrival of a side known, or forget those of all sides (NULL).  It must stay as long. */
+extern void hjg_lab_arrival_note(const HjgLabArrival *arrival);
+/* Find the arrival of a side; NULL if it lies in place. */
+extern const HjgLabArrival *hjg_lab_arrival_of(const HjgCudaSide *side);
+/* Let later work wait until the whole side has come in. */
+extern HjgStatus hjg_lab_arrival_wait(HjgCudaStream *stream, const HjgCudaSide *side);
 
 #define HJG_CUDA_MOST_PART_BITS 17
 
@@ -218,6 +271,8 @@ typedef struct HjgCudaParted
 	hjg_u64		nrows;
 	int			bits;
 	int			bucket_bits;
+	int			between_bits;	/* of chains: of the buckets between two passes */
+	bool		full_blocks;	/* of chains: blocks of 1024 threads */
 } HjgCudaParted;
 
 /*
@@ -257,12 +312,12 @@ extern hjg_u64 hjg_lab_histogram_traffic(const HjgCudaDevice *device, HjgCudaSha
 /* ---- lab_cuda_chains.c ---- */
 
 /*
- * Partition a side into chains, with parted->bucket_bits set; sets the places too, with units as for
- * _place().
+ * Partition a side into chains, with the bits of buckets and full_blocks of parted set; sets the places too,
+ * with units as for _place().  The first pass takes a side that comes in by pieces as they come.
  */
 extern HjgStatus hjg_lab_chain_partition(HjgCudaStream *stream, int key_width, const HjgCudaSide *side,
 										  HjgCudaParted *parted, HjgKUnits *units);
-extern size_t hjg_lab_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits);
+extern size_t hjg_lab_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits, int between_bits);
 extern hjg_u64 hjg_lab_chain_traffic(int key_width, hjg_u64 nrows, int bits);
 
 /* ---- lab_cuda_match.c ---- */
@@ -275,14 +330,30 @@ typedef enum HjgCudaPutting
 	HJG_CUDA_PUT_PAGE,			/* pages of threads */
 	HJG_CUDA_PUT_TWICE,			/* count, sum, write */
 	HJG_CUDA_PUT_GROUPS,		/* groups of partitions whose pairs are estimated to fill a buffer */
-	HJG_CUDA_PUT_WORST			/* as many partitions at a time as fit a buffer with any pairs */
+	HJG_CUDA_PUT_WORST,			/* as many partitions at a time as fit a buffer with any pairs */
+	HJG_CUDA_PUT_EXACT			/* count, sum, write by groups of partitions whose pairs fill a buffer */
 } HjgCudaPutting;
+
+/* Kernels of further outputs: the write of TWICE and EXACT, whose count has their number, and a checksum. */
+#define HJG_CUDA_SINK_PLACE (HJG_CUDA_PUT_EXACT + 1)
+#define HJG_CUDA_SINK_SUM (HJG_CUDA_PUT_EXACT + 2)
+#define HJG_CUDA_SINK_END (HJG_CUDA_PUT_EXACT + 3)
+
+/* The join of a pair of co-partitions. */
+typedef enum HjgCudaMethod
+{
+	HJG_CUDA_NESTED,			/* nested loops with ballots */
+	HJG_CUDA_HASHED,			/* a hash table in shared memory */
+	HJG_CUDA_HASHED_VT4,		/* the same, four probe rows of a thread at a time */
+	HJG_CUDA_HASHED_DEVICE,		/* a hash table in device memory */
+	HJG_CUDA_METHODS
+} HjgCudaMethod;
 
 typedef struct HjgCudaMatch
 {
 	int			key_width;
 	HjgMatchMode mode;
-	bool		hashed;			/* otherwise nested loops */
+	HjgCudaMethod method;
 	bool		queue;			/* the kernel cuts large partitions */
 	HjgCudaPutting putting;
 	hjg_u32		build_limit;	/* build rows of a unit */
@@ -292,11 +363,11 @@ typedef struct HjgCudaMatch
 } HjgCudaMatch;
 
 /* Bound the build rows of a unit; 0 if the device has too little shared memory. */
-extern hjg_u32 hjg_lab_match_limit(const HjgCudaDevice *device, int key_width, bool hashed);
+extern hjg_u32 hjg_lab_match_limit(const HjgCudaDevice *device, int key_width, HjgCudaMethod method);
 extern HjgStatus hjg_lab_match(HjgCudaStream *stream, const HjgCudaMatch *match, const HjgCudaOutput *output);
 /* Bound the device memory held at one time, for at most nunits units. */
-extern size_t hjg_lab_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool queue, hjg_u64 probe_rows,
-								   hjg_u64 nunits);
+extern size_t hjg_lab_match_bytes(const HjgCudaDevice *device, HjgCudaMethod method, HjgCudaPutting putting, bool queue,
+								  hjg_u64 probe_rows, hjg_u64 nunits);
 
 /* The units to be launched. */
 typedef struct HjgCudaUnits
@@ -318,6 +389,7 @@ typedef struct HjgCudaUnits
  */
 extern HjgStatus hjg_lab_match_groups(HjgCudaStream *stream, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small);
 extern HjgStatus hjg_lab_match_worst(HjgCudaStream *stream, HjgCudaUnits *units, bool *too_small);
+extern HjgStatus hjg_lab_match_exact(HjgCudaStream *stream, HjgCudaUnits *units, const HjgCudaOutput *output);
 /* Bound the device memory of the buffer and its tables. */
 extern size_t hjg_lab_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits);
 extern size_t hjg_lab_worst_bytes(const HjgCudaDevice *device);

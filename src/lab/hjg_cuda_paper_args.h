@@ -12,7 +12,7 @@
 
 /* ---- output ---- */
 
-#define HJG_K_PAGE_PAIRS 32		/* of a thread's page */
+#define HJG_K_PAGE_PAIRS 32		/* of a thread's page, at most */
 #define HJG_K_CHUNK_PAIRS 2048	/* of a block's */
 
 /*
@@ -31,6 +31,8 @@ typedef struct HjgKSink
 	hjg_u64		chunk_unit;		/* hjg_u32[nchunks]: unit of a chunk's pairs */
 	hjg_u64		chunk_pairs;	/* hjg_u32[nchunks]: pairs of a chunk */
 	hjg_u64		unit_done;		/* hjg_u8[units] */
+	hjg_u32		page_pairs;		/* of a thread's page or a block's chunk */
+	hjg_u32		pad;
 } HjgKSink;
 
 /* hjg_k_measure_chunks, hjg_k_copy_chunks. */
@@ -49,7 +51,7 @@ typedef struct HjgKHoles
 	hjg_u64		holes;			/* hjg_u64[spill_pairs]: places to be filled */
 	hjg_u64		marks;			/* hjg_u8[spill_pairs], zeroed: holes from the number of pairs on */
 	hjg_u32		nowners;
-	hjg_u32		page_pairs;
+	hjg_u32		pad;
 } HjgKHoles;
 
 /* ---- joins without partitions ---- */
@@ -149,7 +151,8 @@ typedef struct HjgKPass
 /*
  * hjg_k_begin_chains, hjg_k_scatter_chains_W, hjg_k_measure_parts, hjg_k_list_pages.  A bucket is
  * 2^bucket_bits rows; a chain is the buckets with its number as owner, in the order of their ordinals.
- * cursors: bucket in the high word, rows in it in the low one.
+ * cursors: bucket in the high word, rows in it in the low one.  The first pass may take its side in pieces,
+ * one launch each.
  */
 typedef struct HjgKChains
 {
@@ -170,10 +173,16 @@ typedef struct HjgKChains
 	hjg_u32		bits;			/* of this pass */
 	hjg_u32		all_bits;		/* of this pass and earlier ones */
 	hjg_u32		bucket_bits;
+	hjg_u32		in_bucket_bits; /* second pass: of its input; at most a tile */
+	hjg_u32		first_row;		/* first pass: of the piece, if it has no row numbers */
 	hjg_u32		pad;
 } HjgKChains;
 
 /* ---- joins of co-partitions ---- */
+
+#define HJG_K_HEAD_BITS 12		/* lists of a hash table */
+/* Bytes of heads and links, of 4 and 2 bytes, for build_limit rows. */
+#define HJG_K_TABLE_BYTES(build_limit) ((4u << HJG_K_HEAD_BITS) + 2u * (build_limit))
 
 /* hjg_k_match_JOIN_W_SINK. */
 typedef struct HjgKMatch
@@ -187,6 +196,7 @@ typedef struct HjgKMatch
 	hjg_u64		ticket;			/* hjg_u32, zeroed by the caller */
 	hjg_u64		queue;			/* HjgKTask[]: pieces of large partitions; or 0 */
 	hjg_u64		nqueued;		/* hjg_u32 */
+	hjg_u64		tables;			/* JOIN device: hash tables of the blocks, HJG_K_TABLE_BYTES(build_limit) each */
 	hjg_u32		from_queue;		/* 0: large partitions go to the queue, 1: the queue is processed */
 	hjg_u32		piece_rows;		/* probe rows of a task */
 	hjg_u32		first_unit;		/* of this launch */
@@ -237,12 +247,14 @@ typedef enum HjgKDraw
 
 /*
  * hjg_k_fill_side_W.  expected: 0, or hjg_u64[2], pairs and checksum of the join with a build side of
- * build_rows rows with consecutive ids.
+ * build_rows rows: with consecutive ids, or, if heads is not 0, with those that its fill has linked.
  */
 typedef struct HjgKFillSide
 {
 	HjgKSide	side;
 	hjg_u64		expected;
+	hjg_u64		heads;			/* hjg_u32[distinct]: last build row of each id, HJG_NO_ROW: none; or 0 */
+	hjg_u64		next;			/* hjg_u32[build_rows]: the row before with the same id */
 	hjg_u64		seed;
 	double		theta;			/* exponent of ZIPF */
 	hjg_u32		draw;			/* HjgKDraw */

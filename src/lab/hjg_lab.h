@@ -52,7 +52,7 @@ extern int	hjg_lab_bloom_bench(FILE *out, double factor);
 extern int	hjg_lab_coupled_bench(int nthreads, const char *device, int argc, char **argv);
 
 /* Run resident joins of cuda:number (lab_cuda_bench.c, which lists the options). */
-extern int	hjg_lab_cuda_bench(FILE *out, int number, int argc, char **argv);
+extern int	hjg_lab_cuda_bench(FILE *out, int nthreads, int number, int argc, char **argv);
 
 /* Run joins of sides in host memory on cuda:number (lab_host_bench.c, which lists the options). */
 extern int	hjg_lab_host_bench(FILE *out, int number, int argc, char **argv);

@@ -12,7 +12,6 @@
 #include "lab/hjg_lab.h"
 
 #define PAGE_PAIRS (HJG_SLAB_BYTES / sizeof(HjgPair))
-#define MAX_CACHED 32
 #define MAX_REPS 101
 
 static const HjgCpuBenchCase cases[] = {
@@ -41,85 +40,16 @@ static const HjgCpuBenchCase cases[] = {
 	{"tiny_4_1Kx1K", 4, HJG_MATCH_ALL, 0.001, 0.001, 1, 0, false, 1, false},
 };
 
-typedef struct Cached
-{
-	void	   *ptr;
-	size_t		bytes;
-	bool		used;
-} Cached;
-
 typedef struct CpuBench
 {
 	FILE	   *out;
 	HjgPool    *pool;
 	HjgEnv		env;
-	bool		huge_pages;
+	HjgLabWarm	warm;
 	int			nreps;
 	int			npages;			/* of a result; 0: enough for a batch */
 	HjgCpuStrategy strategy;
-	Cached		cache[MAX_CACHED];
 } CpuBench;
-
-/* --- warm memory --- */
-
-static void *
-bench_alloc(void *arg, size_t bytes)
-{
-	CpuBench	   *bench = arg;
-	Cached	   *best = NULL;
-
-	for (int i = 0; i < MAX_CACHED; i++)
-	{
-		Cached	   *c = &bench->cache[i];
-
-		if (c->ptr && !c->used && c->bytes >= bytes && c->bytes / 2 <= bytes && (!best || c->bytes < best->bytes))
-			best = c;
-	}
-	for (int i = 0; i < MAX_CACHED && best == NULL; i++)
-	{
-		Cached	   *c = &bench->cache[i];
-
-		if (c->used)
-			continue;
-		if (c->ptr && i < MAX_CACHED - 1)
-			continue;
-		free(c->ptr);
-		/* small blocks need no separate pages */
-		c->ptr = bytes < HJG_SLAB_BYTES / 4 ? aligned_alloc(64, hjg_align64(bytes)) :
-			hjg_cpu_bench_map(bytes, bench->huge_pages);
-		c->bytes = bytes;
-		if (c->ptr == NULL)
-			return NULL;
-		best = c;
-	}
-	if (best == NULL)
-		return NULL;
-	best->used = true;
-	return best->ptr;
-}
-
-static void
-bench_free(void *arg, void *ptr, size_t bytes)
-{
-	CpuBench	   *bench = arg;
-
-	(void) bytes;
-	for (int i = 0; i < MAX_CACHED; i++)
-	{
-		if (bench->cache[i].ptr == ptr)
-			bench->cache[i].used = false;
-	}
-}
-
-static void
-drop_cache(CpuBench *bench)
-{
-	for (int i = 0; i < MAX_CACHED; i++)
-	{
-		free(bench->cache[i].ptr);
-		bench->cache[i] = (Cached) {NULL, 0, false};
-	}
-}
 
 /* --- one repetition --- */
 
@@ -210,7 +140,7 @@ run_batches(CpuBench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows)
 	result.npages = (int) ((double) rows * (per_row > 1 ? per_row * 1.01 : 1) / (double) PAGE_PAIRS) + 1;
 	if (bench->npages > 0)
 		result.npages = bench->npages;
-	memory = hjg_cpu_bench_map((size_t) result.npages * HJG_SLAB_BYTES, bench->huge_pages);
+	memory = hjg_cpu_bench_map((size_t) result.npages * HJG_SLAB_BYTES, bench->warm.huge_pages);
 	result.pages = malloc(sizeof(HjgPair *) * (size_t) result.npages);
 	if (samples && memory && result.pages)
 	{
@@ -278,13 +208,13 @@ hjg_lab_cpu_bench(FILE *out, int nthreads, int argc, char **argv)
 	if (bench == NULL)
 		return 2;
 	bench->out = out;
-	bench->huge_pages = true;
+	bench->warm.huge_pages = true;
 	bench->nreps = 5;
 	while (rc == 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1)
 		switch (option)
 		{
 			case 'm':
-				bench->huge_pages = false;
+				bench->warm.huge_pages = false;
 				break;
 			case 'l':
 				for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
@@ -329,7 +259,7 @@ hjg_lab_cpu_bench(FILE *out, int nthreads, int argc, char **argv)
 		rc = 2;
 	if (rc == 0)
 	{
-		bench->env = (HjgEnv) {.pool = bench->pool, .arg = bench, .alloc = bench_alloc, .free = bench_free};
+		bench->env = (HjgEnv) {.pool = bench->pool, .arg = &bench->warm, .alloc = hjg_lab_warm_alloc, .free = hjg_lab_warm_free};
 		fprintf(out, "%-22s %-6s %8s %4s %8s %8s %7s %8s %8s %8s %8s %6s\n", "case", "strat", "batch", "rnds", "Mrows/s",
 				"(best)", "ns/out", "ms", "part ms", "build ms", "probe ms", "GB/s");
 	}
@@ -340,7 +270,7 @@ hjg_lab_cpu_bench(FILE *out, int nthreads, int argc, char **argv)
 
 		if (strstr(cases[c].name, wanted) == NULL)
 			continue;
-		if (!hjg_cpu_bench_input_make(&in, &cases[c], factor, bench->pool, bench->huge_pages))
+		if (!hjg_cpu_bench_input_make(&in, &cases[c], factor, bench->pool, bench->warm.huge_pages))
 		{
 			rc = 2;
 			break;
@@ -355,7 +285,7 @@ hjg_lab_cpu_bench(FILE *out, int nthreads, int argc, char **argv)
 		}
 		rc = case_rc > rc ? case_rc : rc;
 		hjg_cpu_bench_input_free(&in);
-		drop_cache(bench);
+		hjg_lab_warm_drop(&bench->warm);
 	}
 	if (rc < 2 && strstr("bloom", wanted) != NULL)
 	{

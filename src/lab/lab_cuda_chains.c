@@ -11,20 +11,33 @@
 
 #define IMAGE "cuda_chains"
 #define CHAIN_THREADS 512
+#define FULL_THREADS 1024
 #define LIST_THREADS 256
 #define MOST_BITS 9				/* of a pass */
 #define TAKEN_BYTES 20			/* of shared memory, a partition */
 
 #define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
 
-static HjgCudaKernel scatter_chains[HJG_CUDA_WIDTHS] = {
-	KERNEL("hjg_k_scatter_chains_4"), KERNEL("hjg_k_scatter_chains_8"), KERNEL("hjg_k_scatter_chains_16"),
+/* by full_blocks and width */
+static HjgCudaKernel scatter_chains[2][HJG_CUDA_WIDTHS] = {
+	{KERNEL("hjg_k_scatter_chains_4"), KERNEL("hjg_k_scatter_chains_8"), KERNEL("hjg_k_scatter_chains_16")},
+	{KERNEL("hjg_k_scatter_chains_full_4"), KERNEL("hjg_k_scatter_chains_full_8"), KERNEL("hjg_k_scatter_chains_full_16")},
 };
 static HjgCudaKernel begin_chains = KERNEL("hjg_k_begin_chains");
 static HjgCudaKernel measure_parts = KERNEL("hjg_k_measure_parts");
 static HjgCudaKernel list_pages = KERNEL("hjg_k_list_pages");
 
-static const hjg_u32 tile_items[HJG_CUDA_WIDTHS] = {8, 8, 4};
+/* rows of a tile, a power of two */
+static const int tile_bits[HJG_CUDA_WIDTHS] = {12, 12, 11};
+
+/* Choose the bits of the buckets between two passes: at most a tile. */
+static int
+between_bits_of(int key_width, int between_bits)
+{
+	const int	most = tile_bits[hjg_cuda_width_ix(key_width)];
+
+	return between_bits < most ? between_bits : most;
+}
 
 static hjg_u64
 nbuckets_of(hjg_u64 nrows, int bits, int bucket_bits)
@@ -54,18 +67,46 @@ lay_chains(Chains *chains, hjg_u64 nbuckets, int bits, HjgCudaPtr base)
 	return chains->ordinal + nbuckets * sizeof(hjg_u32) - base;
 }
 
+/* Launch the first pass over the pieces of a side, as they come in. */
+static HjgStatus
+scatter_pieces(HjgCudaStream *stream, HjgCudaKernel *kernel, unsigned threads, unsigned shared, int key_width,
+			   const HjgCudaSide *side, HjgKChains *args)
+{
+	const HjgLabArrival *arrival = hjg_lab_arrival_of(side);
+	const hjg_u64 piece_rows = arrival != NULL ? arrival->piece_rows : side->nrows;
+	HjgStatus	status = HJG_OK;
+
+	for (hjg_u64 row = 0, piece = 0; row < side->nrows && status == HJG_OK; row += piece_rows, piece++)
+	{
+		const hjg_u64 left = side->nrows - row;
+
+		args->side = (HjgKSide) {
+			.keys = side->keys + row * (hjg_u64) key_width, .rows = side->rows != 0 ? side->rows + row * sizeof(hjg_u32) : 0,
+			.nrows = (hjg_u32) (left < piece_rows ? left : piece_rows)
+		};
+		args->first_row = (hjg_u32) row;
+		if (arrival != NULL)
+			status = hjg_lab_follow_note(stream, arrival->come[piece]);
+		if (status == HJG_OK)
+			status = hjg_cuda_launch_filling(stream, kernel, threads, shared, ~0ull, args);
+	}
+	return status;
+}
+
 /*
  * Run one pass of `bits` bits, to 2^all_bits chains; in: NULL, or the chains that the first pass made of
  * in_rows.
  */
 static HjgStatus
-run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, const Chains *in, const HjgCudaRows *in_rows,
-			   int bits, int all_bits, int bucket_bits, Chains *chains, HjgCudaRows *rows)
+run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, const HjgCudaParted *parted, const Chains *in,
+			   const HjgCudaRows *in_rows, int bits, int all_bits, int bucket_bits, Chains *chains, HjgCudaRows *rows)
 {
 	const int	w = hjg_cuda_width_ix(key_width);
+	const unsigned threads = parted->full_blocks ? FULL_THREADS : CHAIN_THREADS;
+	HjgCudaKernel *kernel = &scatter_chains[parted->full_blocks][w];
 	const hjg_u64 nbuckets = nbuckets_of(side->nrows, all_bits, bucket_bits);
 	const unsigned nlists = (unsigned) ((((hjg_u64) 1 << all_bits) + LIST_THREADS - 1) / LIST_THREADS);
-	const unsigned shared = CHAIN_THREADS * tile_items[w] * (unsigned) (key_width + 4) + (TAKEN_BYTES << bits);
+	const unsigned shared = ((unsigned) (key_width + 4) << tile_bits[w]) + (TAKEN_BYTES << bits);
 	HjgKChains	args = {.bits = (hjg_u32) bits, .all_bits = (hjg_u32) all_bits, .bucket_bits = (hjg_u32) bucket_bits};
 	HjgStatus	status = hjg_lab_rows_alloc(stream, key_width, nbuckets << bucket_bits, rows);
 
@@ -74,15 +115,14 @@ run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, co
 	if (status != HJG_OK)
 		return status;
 	lay_chains(chains, nbuckets, all_bits, chains->block);
-	if (in == NULL)
-		args.side = hjg_lab_kernel_side(side);
-	else
+	if (in != NULL)
 	{
 		args.in = hjg_lab_kernel_rows(in_rows);
 		args.in_owner = in->owner;
 		args.in_ordinal = in->ordinal;
 		args.in_sizes = in->sizes;
 		args.in_used = in->used;
+		args.in_bucket_bits = (hjg_u32) between_bits_of(key_width, parted->between_bits);
 	}
 	args.out = hjg_lab_kernel_rows(rows);
 	args.cursors = chains->cursors;
@@ -92,7 +132,8 @@ run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, co
 	args.sizes = chains->sizes;
 	status = hjg_cuda_launch(stream, &begin_chains, nlists, LIST_THREADS, 0, (void *[]) {&args});
 	if (status == HJG_OK)
-		status = hjg_cuda_launch_filling(stream, &scatter_chains[w], CHAIN_THREADS, shared, ~0ull, &args);
+		status = in == NULL ? scatter_pieces(stream, kernel, threads, shared, key_width, side, &args) :
+			hjg_cuda_launch_filling(stream, kernel, threads, shared, ~0ull, &args);
 	if (status == HJG_OK)
 		status = hjg_cuda_launch(stream, &measure_parts, nlists, LIST_THREADS, 0, (void *[]) {&args});
 	return status;
@@ -131,13 +172,14 @@ hjg_lab_chain_partition(HjgCudaStream *stream, int key_width, const HjgCudaSide 
 	HjgStatus	status;
 
 	if (first_bits == parted->bits)
-		status = run_chain_pass(stream, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first,
+		status = run_chain_pass(stream, key_width, side, parted, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first,
 								&parted->rows);
 	else
 	{
-		status = run_chain_pass(stream, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first, &between);
+		status = run_chain_pass(stream, key_width, side, parted, NULL, NULL, first_bits, first_bits,
+								between_bits_of(key_width, parted->between_bits), &first, &between);
 		if (status == HJG_OK)
-			status = run_chain_pass(stream, key_width, side, &first, &between, parted->bits - first_bits, parted->bits,
+			status = run_chain_pass(stream, key_width, side, parted, &first, &between, parted->bits - first_bits, parted->bits,
 									parted->bucket_bits, &second, &parted->rows);
 	}
 	if (status == HJG_OK)
@@ -158,11 +200,11 @@ pass_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits)
 }
 
 size_t
-hjg_lab_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits)
+hjg_lab_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits, int between_bits)
 {
 	return pass_bytes(key_width, nrows, bits, bucket_bits) +
 		hjg_cuda_block_bytes(nbuckets_of(nrows, bits, bucket_bits) * sizeof(hjg_u32)) +
-		(bits > MOST_BITS ? pass_bytes(key_width, nrows, (bits + 1) / 2, bucket_bits) : 0);
+		(bits > MOST_BITS ? pass_bytes(key_width, nrows, (bits + 1) / 2, between_bits_of(key_width, between_bits)) : 0);
 }
 
 hjg_u64

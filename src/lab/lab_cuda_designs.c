@@ -8,16 +8,21 @@
  *		bsh_vt1				one value a thread at a time instead of eight (there, 3.2.1)
  *		bsh_hash			hashed instead of nested loops
  *		bsh_hash_count		hashed, two probes; bsh_hash_block chunks of blocks; bsh_hash_warp buffers of warps
+ *		bsh_hash_exact		hashed, two probes, by groups of partitions that fill a limited buffer
  *		bsh_hash_est		hashed, groups of partitions by an estimate of their pairs; groups that did not fit
  *							are resumed (Paul et al., IV.B.2); bsh_hash_worst by their worst case
  *		bsh_queue			blocks cut large partitions when they meet them, instead of the redistribution by sizes
+ *		bsh_whole			partitions are never cut: skew is not handled
  *		prbc				bucket chains, hashed, buffers of warps (Sioulas et al., 2019)
  *		prbc_256, prbc_2048	with other sizes of buckets than 1024 rows
  *		prbc_nested			nested loops with ballots
+ *		prbc_device			hash tables in device memory
+ *		prbc_wide			buckets of a whole tile between the passes, by blocks of 1024 threads, and four probe rows of a
+ *							thread at a time: ours
  *		umj, umj_pf			prbc with its sides in managed memory, moved by page faults or by prefetches (Paul et al.)
  *
- * If partitions exceed a unit's build rows (duplicates), their build rows are joined in chunks, at most
- * HJG_CUDA_MOST_CHUNKS.  That is right for inner joins only; in the other modes build() refuses, as it
+ * If partitions exceed a unit's build rows (duplicates), their build rows are joined in chunks, as block nested
+ * loops (Sioulas et al., V.E).  That is right for inner joins only; in the other modes build() refuses, as it
  * does if a queue would have to hold chunks.
  */
 #include <stdlib.h>
@@ -26,6 +31,7 @@
 #include "lab/hjg_cuda_paper.h"
 
 #define LEAST_PROBE_LIMIT 8192
+#define MOST_CHUNKS 1024		/* of a partition's build rows */
 #define WHOLE 0x7FFFFFFFu		/* probe limit of units that are not cut */
 #define MOST_FAULT_BYTES ((hjg_u64) 1 << 30)	/* that one launch fetches page by page, some 13 a
 												 * nanosecond */
@@ -43,8 +49,11 @@ typedef struct Design
 {
 	Partitioner partitioner;
 	int			bucket_bits;	/* of chains */
-	bool		hashed;
+	int			between_bits;	/* of chains between two passes; 0: bucket_bits */
+	bool		full_blocks;
+	HjgCudaMethod method;
 	bool		queue;
+	bool		whole;			/* partitions are not cut */
 	HjgCudaPutting putting;
 	size_t		most_bytes;		/* of build keys; 0: any */
 } Design;
@@ -74,13 +83,15 @@ plan_design(const Design *design, const HjgCudaDevice *device, const HjgCudaShap
 	if (!hjg_lab_paper_suits(shape) ||
 		(design->most_bytes != 0 && shape->build_rows * (hjg_u64) shape->key_width > design->most_bytes))
 		return false;
-	plan->build_limit = hjg_lab_match_limit(device, shape->key_width, design->hashed);
+	plan->build_limit = hjg_lab_match_limit(device, shape->key_width, design->method);
 	if (hjg_cuda_paper_tuning.part_rows != 0 && hjg_cuda_paper_tuning.part_rows * 3 / 2 < plan->build_limit)
 		plan->build_limit = (hjg_cuda_paper_tuning.part_rows * 3 / 2 + 15) / 16 * 16;
 	part_rows = plan->build_limit / 3 * 2;
 	plan->bits = 1;
 	while (plan->bits < HJG_CUDA_MOST_PART_BITS && shape->build_rows >> plan->bits > part_rows)
 		plan->bits++;
+	if (hjg_cuda_paper_tuning.bits != 0)
+		plan->bits = (int) (hjg_cuda_paper_tuning.bits < HJG_CUDA_MOST_PART_BITS ? hjg_cuda_paper_tuning.bits : HJG_CUDA_MOST_PART_BITS);
 	return plan->build_limit > 0;
 }
 
@@ -89,7 +100,7 @@ design_probe_limit(const Design *design, const DesignPlan *plan, hjg_u64 probe_r
 {
 	const hjg_u64 average = probe_rows >> plan->bits;
 
-	return design->queue ? WHOLE : (hjg_u32) (2 * (average > LEAST_PROBE_LIMIT ? average : LEAST_PROBE_LIMIT));
+	return design->queue || design->whole ? WHOLE : (hjg_u32) (2 * (average > LEAST_PROBE_LIMIT ? average : LEAST_PROBE_LIMIT));
 }
 
 /*
@@ -102,11 +113,31 @@ make_units(const DesignPlan *plan, const HjgCudaShape *shape)
 	return 2 * ((hjg_u64) 1 << plan->bits) + shape->probe_rows / LEAST_PROBE_LIMIT + shape->build_rows / plan->build_limit;
 }
 
+static int
+chain_bucket_bits(const Design *design)
+{
+	return hjg_cuda_paper_tuning.bucket_bits != 0 ? (int) hjg_cuda_paper_tuning.bucket_bits : design->bucket_bits;
+}
+
+static int
+chain_between_bits(const Design *design)
+{
+	return hjg_cuda_paper_tuning.between_bits != 0 ? (int) hjg_cuda_paper_tuning.between_bits :
+		design->between_bits != 0 ? design->between_bits : chain_bucket_bits(design);
+}
+
+static HjgCudaMethod
+match_method(const Design *design)
+{
+	return hjg_cuda_paper_tuning.vt == 4 && design->method == HJG_CUDA_HASHED ? HJG_CUDA_HASHED_VT4 : design->method;
+}
+
 static size_t
 side_bytes(const Design *design, const HjgCudaDevice *device, const DesignPlan *plan, int key_width, hjg_u64 nrows)
 {
 	return hjg_lab_parted_bytes(plan->bits) +
-		(design->partitioner == BY_CHAINS ? hjg_lab_chain_bytes(key_width, nrows, plan->bits, design->bucket_bits) :
+		(design->partitioner == BY_CHAINS ?
+		 hjg_lab_chain_bytes(key_width, nrows, plan->bits, chain_bucket_bits(design), chain_between_bits(design)) :
 		 hjg_lab_histogram_bytes(device, (HjgCudaSharing) design->partitioner, key_width, nrows, plan->bits));
 }
 
@@ -128,7 +159,7 @@ design_bytes(const Design *design, const HjgCudaDevice *device, const HjgCudaSha
 		return 0;
 	return side_bytes(design, device, &plan, shape->key_width, shape->build_rows) +
 		side_bytes(design, device, &plan, shape->key_width, shape->probe_rows) +
-		hjg_lab_match_bytes(device, design->putting, design->queue, shape->probe_rows, make_units(&plan, shape));
+		hjg_lab_match_bytes(device, match_method(design), design->putting, design->queue, shape->probe_rows, make_units(&plan, shape));
 }
 
 static hjg_u64
@@ -140,7 +171,7 @@ design_traffic(const Design *design, const HjgCudaDevice *device, const HjgCudaS
 		return 0;
 	return side_traffic(design, device, &plan, shape->key_width, shape->build_rows) +
 		side_traffic(design, device, &plan, shape->key_width, shape->probe_rows) +
-		(design->putting == HJG_CUDA_PUT_TWICE ? shape->probe_rows * (hjg_u64) (shape->key_width + 4) : 0);
+		(design->putting == HJG_CUDA_PUT_TWICE || design->putting == HJG_CUDA_PUT_EXACT ? shape->probe_rows * (hjg_u64) (shape->key_width + 4) : 0);
 }
 
 /* ---- build and probe ---- */
@@ -158,7 +189,9 @@ partition_side(HjgCudaStream *stream, const Design *design, const DesignPlan *pl
 		return status;
 	if (design->partitioner != BY_CHAINS)
 		return hjg_lab_histogram_partition(stream, (HjgCudaSharing) design->partitioner, key_width, side, parted, units);
-	parted->bucket_bits = design->bucket_bits;
+	parted->bucket_bits = chain_bucket_bits(design);
+	parted->between_bits = chain_between_bits(design);
+	parted->full_blocks = design->full_blocks || hjg_cuda_paper_tuning.full_blocks != 0;
 	return hjg_lab_chain_partition(stream, key_width, side, parted, units);
 }
 
@@ -194,7 +227,7 @@ design_build(const Design *design, HjgCudaStream *stream, const HjgCudaShape *sh
 	if (status == HJG_OK)
 		status = hjg_cuda_wait(stream);
 	if (status == HJG_OK &&
-		largest > (design->queue ? table->plan.build_limit : hjg_cuda_most_part_rows(shape->mode, table->plan.build_limit)))
+		largest > (design->queue || shape->mode != HJG_MATCH_ALL ? 1 : MOST_CHUNKS) * (hjg_u64) table->plan.build_limit)
 		status = HJG_ERR_INPUT;
 	if (status != HJG_OK)
 	{
@@ -211,7 +244,7 @@ design_probe(HjgCudaStream *stream, void *join, const HjgCudaSide *probe, const 
 	const DesignTable *table = join;
 	HjgCudaParted parted;
 	HjgCudaMatch match = {
-		.key_width = table->key_width, .mode = table->mode, .hashed = table->design->hashed, .queue = table->design->queue,
+		.key_width = table->key_width, .mode = table->mode, .method = match_method(table->design), .queue = table->design->queue,
 		.putting = table->design->putting, .build_limit = table->plan.build_limit, .build = &table->build,
 		.probe = &parted,
 		.units = {
@@ -271,17 +304,36 @@ DESIGN(pth, .partitioner = BY_PTH, .putting = HJG_CUDA_PUT_PAGE);
 DESIGN(wsh, .partitioner = BY_WSH, .putting = HJG_CUDA_PUT_PAGE);
 DESIGN(bsh, .partitioner = BY_BSH, .putting = HJG_CUDA_PUT_PAGE);
 DESIGN(bsh_vt1, .partitioner = BY_BSH_VT1, .putting = HJG_CUDA_PUT_PAGE);
-DESIGN(bsh_hash, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_PAGE);
-DESIGN(bsh_hash_count, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_TWICE);
-DESIGN(bsh_hash_block, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_BLOCK);
-DESIGN(bsh_hash_warp, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
-DESIGN(bsh_hash_est, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_GROUPS);
-DESIGN(bsh_hash_worst, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_WORST);
+DESIGN(bsh_hash, .partitioner = BY_BSH, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_PAGE);
+DESIGN(bsh_hash_count, .partitioner = BY_BSH, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_TWICE);
+DESIGN(bsh_hash_block, .partitioner = BY_BSH, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_BLOCK);
+DESIGN(bsh_hash_warp, .partitioner = BY_BSH, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_WARP);
+DESIGN(bsh_hash_est, .partitioner = BY_BSH, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_GROUPS);
+DESIGN(bsh_hash_worst, .partitioner = BY_BSH, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_WORST);
+DESIGN(bsh_hash_exact, .partitioner = BY_BSH, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_EXACT);
+DESIGN(bsh_whole, .partitioner = BY_BSH, .whole = true, .putting = HJG_CUDA_PUT_PAGE);
 DESIGN(bsh_queue, .partitioner = BY_BSH, .queue = true, .putting = HJG_CUDA_PUT_PAGE);
-DESIGN(prbc, .partitioner = BY_CHAINS, .bucket_bits = 10, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
-DESIGN(prbc_256, .partitioner = BY_CHAINS, .bucket_bits = 8, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
-DESIGN(prbc_2048, .partitioner = BY_CHAINS, .bucket_bits = 11, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
+DESIGN(prbc, .partitioner = BY_CHAINS, .bucket_bits = 10, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_WARP);
+DESIGN(prbc_256, .partitioner = BY_CHAINS, .bucket_bits = 8, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_WARP);
+DESIGN(prbc_2048, .partitioner = BY_CHAINS, .bucket_bits = 11, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_WARP);
 DESIGN(prbc_nested, .partitioner = BY_CHAINS, .bucket_bits = 10, .putting = HJG_CUDA_PUT_WARP);
-DESIGN(umj, .partitioner = BY_CHAINS, .bucket_bits = 10, .hashed = true, .putting = HJG_CUDA_PUT_WARP,
+DESIGN(prbc_device, .partitioner = BY_CHAINS, .bucket_bits = 10, .method = HJG_CUDA_HASHED_DEVICE, .putting = HJG_CUDA_PUT_WARP);
+DESIGN(prbc_wide, .partitioner = BY_CHAINS, .bucket_bits = 10, .between_bits = 12, .full_blocks = true,
+	   .method = HJG_CUDA_HASHED_VT4, .putting = HJG_CUDA_PUT_WARP);
+DESIGN(umj, .partitioner = BY_CHAINS, .bucket_bits = 10, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_WARP,
 	   .most_bytes = MOST_FAULT_BYTES);
-DESIGN(umj_pf, .partitioner = BY_CHAINS, .bucket_bits = 10, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
+DESIGN(umj_pf, .partitioner = BY_CHAINS, .bucket_bits = 10, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_WARP);
+
+bool
+hjg_lab_takes_pieces(const HjgCudaStrategy *strategy)
+{
+	const HjgCudaStrategy *const all[] = {
+		&hjg_cuda_prbc, &hjg_cuda_prbc_256, &hjg_cuda_prbc_2048, &hjg_cuda_prbc_nested, &hjg_cuda_prbc_device, &hjg_cuda_prbc_wide,
+		&hjg_cuda_umj, &hjg_cuda_umj_pf
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i] == strategy)
+			return true;
+	return false;
+}

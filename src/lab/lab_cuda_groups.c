@@ -8,6 +8,9 @@
  * only those units are joined again when the buffer has been emptied.  The paper empties it to host
  * memory; here it is emptied into the output.
  *
+ * The rival in the paper, "exact" here, probes twice and so knows the pairs of each group; its groups fill the
+ * same buffer, and it is emptied by a copy, too.
+ *
  * For comparison, the worst case: every probe row with every build row.  Groups of so few partitions leave
  * most of the device idle, and a launch for each would cost more than its join.  So there is one grid
  * instead, with as many blocks as the buffer has slots for the worst case of the largest unit, and each
@@ -18,6 +21,7 @@
 #include <string.h>
 
 #include "lab/hjg_cuda_paper.h"
+#include "lab/hjg_lab_stream.h"
 
 #define THREADS 256
 #define BUFFERS 8				/* of a join with one pair for each probe row */
@@ -242,6 +246,78 @@ worst_pairs(const HjgCudaMatch *match, const Sizes *sizes)
 		most = pairs > most ? pairs : most;
 	}
 	return most;
+}
+
+/* ---- exact groups ---- */
+
+/* The tables and the buffer of exact groups. */
+typedef struct Exact
+{
+	HjgCudaPtr	buffer;
+	HjgCudaPtr	sums;
+	hjg_u64		room;			/* pairs of the buffer */
+	hjg_u64    *before;			/* [nunits + 1]: pairs before each unit */
+} Exact;
+
+/* Count the pairs of each unit, and read the sums. */
+static HjgStatus
+count_exact(HjgCudaStream *stream, HjgCudaUnits *units, Exact *exact)
+{
+	HjgKSink   *sink = &units->args.sink;
+	const size_t bytes = (units->nunits + 1) * sizeof(hjg_u64);
+	HjgStatus	status = hjg_cuda_alloc(stream, exact->room * sizeof(HjgPair), &exact->buffer);
+
+	exact->before = malloc(bytes);
+	if (status == HJG_OK && exact->before == NULL)
+		status = HJG_ERR_MEMORY;
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(stream, bytes, &sink->unit_pairs);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(stream, hjg_cuda_scan_entries(units->nunits + 1) * sizeof(hjg_u64), &exact->sums);
+	if (status == HJG_OK)
+		status = hjg_cuda_zero(stream, sink->unit_pairs, bytes);
+	if (status == HJG_OK)
+		status = units->launch(stream, units, HJG_CUDA_PUT_TWICE, 0, units->nunits);
+	if (status == HJG_OK)
+		status = hjg_cuda_scan(stream, sink->unit_pairs, units->nunits + 1, exact->sums);
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_out(stream, exact->before, sink->unit_pairs, bytes);
+	return status == HJG_OK ? hjg_cuda_wait(stream) : status;
+}
+
+/* Write the pairs of units [from, to) into the buffer and empty it; a unit larger than the buffer goes past it. */
+static HjgStatus
+write_exact(HjgCudaStream *stream, HjgCudaUnits *units, const Exact *exact, const HjgCudaOutput *output, hjg_u64 from, hjg_u64 to)
+{
+	const size_t place = exact->before[from] * sizeof(HjgPair);
+	const hjg_u64 npairs = exact->before[to] - exact->before[from];
+	HjgStatus	status;
+
+	units->args.sink.output.pairs = npairs > exact->room ? output->pairs : exact->buffer - place;
+	status = units->launch(stream, units, HJG_CUDA_SINK_PLACE, from, to);
+	return status == HJG_OK && npairs <= exact->room ?
+		hjg_lab_copy_within(stream, output->pairs + place, exact->buffer, npairs * sizeof(HjgPair)) : status;
+}
+
+HjgStatus
+hjg_lab_match_exact(HjgCudaStream *stream, HjgCudaUnits *units, const HjgCudaOutput *output)
+{
+	Exact		exact = {.room = nchunks_of(units->match->probe->nrows, units->nblocks) * HJG_K_CHUNK_PAIRS};
+	HjgStatus	status = count_exact(stream, units, &exact);
+
+	/* more pairs than the output takes are counted, but not written */
+	if (status == HJG_OK && exact.before[units->nunits] <= output->capacity)
+		for (hjg_u64 from = 0, to; from < units->nunits && status == HJG_OK; from = to)
+		{
+			for (to = from + 1; to < units->nunits && exact.before[to + 1] - exact.before[from] <= exact.room;)
+				to++;
+			status = write_exact(stream, units, &exact, output, from, to);
+		}
+	hjg_cuda_free(stream, exact.buffer);
+	hjg_cuda_free(stream, exact.sums);
+	hjg_cuda_free(stream, units->args.sink.unit_pairs);
+	free(exact.before);
+	return status;
 }
 
 HjgStatus

@@ -45,23 +45,81 @@ hjg_lab_rows_bytes(int key_width, hjg_u64 nrows)
 	return hjg_cuda_block_bytes(parted_keys_bytes(key_width, nrows)) + hjg_cuda_block_bytes(parted_numbers_bytes(key_width, nrows));
 }
 
+/* Pinned host memory of rows, which takes long to get and is kept. */
+#define MOST_PINNED 8
+
+static struct
+{
+	void	   *ptr;
+	size_t		bytes;
+	bool		used;
+}			pinned[MOST_PINNED];
+
+static HjgStatus
+take_rows_block(HjgCudaStream *stream, size_t bytes, HjgCudaPtr *ptr)
+{
+	HjgStatus	status = HJG_ERR_MEMORY;
+
+	if (!hjg_cuda_paper_tuning.rows_on_host)
+		return hjg_cuda_alloc(stream, bytes, ptr);
+	for (int i = 0; i < MOST_PINNED; i++)
+	{
+		if (pinned[i].ptr == NULL)
+		{
+			status = hjg_cuda_check(stream, hjg_cuda.host_alloc(&pinned[i].ptr, bytes, HJG_CUDA_HOST_PORTABLE), "pinned memory");
+			if (status != HJG_OK)
+				return status;
+			pinned[i].bytes = bytes;
+		}
+		if (pinned[i].used || pinned[i].bytes < bytes)
+			continue;
+		pinned[i].used = true;
+		*ptr = (HjgCudaPtr) (size_t) pinned[i].ptr;
+		return HJG_OK;
+	}
+	return status;
+}
+
+static void
+give_rows_block(HjgCudaStream *stream, HjgCudaPtr ptr)
+{
+	for (int i = 0; i < MOST_PINNED; i++)
+		if (ptr != 0 && (HjgCudaPtr) (size_t) pinned[i].ptr == ptr)
+		{
+			pinned[i].used = false;
+			return;
+		}
+	hjg_cuda_free(stream, ptr);
+}
+
+void
+hjg_lab_rows_drop(HjgCudaStream *stream)
+{
+	for (int i = 0; i < MOST_PINNED; i++)
+		if (pinned[i].ptr != NULL)
+		{
+			(void) hjg_cuda_check(stream, hjg_cuda.host_free(pinned[i].ptr), "pinned memory");
+			pinned[i].ptr = NULL;
+		}
+}
+
 HjgStatus
 hjg_lab_rows_alloc(HjgCudaStream *stream, int key_width, hjg_u64 nrows, HjgCudaRows *rows)
 {
 	HjgStatus	status;
 
 	*rows = (HjgCudaRows) {.nrows = nrows};
-	status = hjg_cuda_alloc(stream, parted_keys_bytes(key_width, nrows), &rows->keys);
+	status = take_rows_block(stream, parted_keys_bytes(key_width, nrows), &rows->keys);
 	if (status == HJG_OK && parted_numbers_bytes(key_width, nrows) > 0)
-		status = hjg_cuda_alloc(stream, parted_numbers_bytes(key_width, nrows), &rows->rows);
+		status = take_rows_block(stream, parted_numbers_bytes(key_width, nrows), &rows->rows);
 	return status;
 }
 
 void
 hjg_lab_rows_free(HjgCudaStream *stream, HjgCudaRows *rows)
 {
-	hjg_cuda_free(stream, rows->keys);
-	hjg_cuda_free(stream, rows->rows);
+	give_rows_block(stream, rows->keys);
+	give_rows_block(stream, rows->rows);
 	memset(rows, 0, sizeof(*rows));
 }
 

@@ -22,7 +22,9 @@ static HjgCudaKernel fill_holes = KERNEL("hjg_k_fill_holes");
 static hjg_u32
 page_pairs_of(HjgCudaPutting putting)
 {
-	return putting == HJG_CUDA_PUT_PAGE ? HJG_K_PAGE_PAIRS : HJG_K_CHUNK_PAIRS;
+	const hjg_u32 wanted = hjg_cuda_paper_tuning.page_pairs;
+
+	return putting != HJG_CUDA_PUT_PAGE ? HJG_K_CHUNK_PAIRS : wanted != 0 && wanted < HJG_K_PAGE_PAIRS ? wanted : HJG_K_PAGE_PAIRS;
 }
 
 static hjg_u64
@@ -55,9 +57,9 @@ hjg_lab_pages_begin(HjgCudaStream *stream, HjgCudaPutting putting, unsigned nblo
 	args->sink.output = hjg_lab_kernel_output(output);
 	if (putting != HJG_CUDA_PUT_PAGE && putting != HJG_CUDA_PUT_BLOCK)
 		return HJG_OK;
-	args->page_pairs = page_pairs_of(putting);
+	args->sink.page_pairs = page_pairs_of(putting);
 	args->nowners = (hjg_u32) nowners_of(putting, nblocks, threads);
-	args->sink.spill_pairs = (hjg_u64) args->nowners * args->page_pairs;
+	args->sink.spill_pairs = (hjg_u64) args->nowners * args->sink.page_pairs;
 	status = hjg_cuda_alloc(stream, args->sink.spill_pairs * sizeof(HjgPair), &args->sink.spill);
 	if (status == HJG_OK)
 		status = hjg_cuda_alloc(stream, args->sink.spill_pairs * sizeof(hjg_u64), &args->holes);

@@ -52,14 +52,14 @@
 #define MAX_REPS 101
 
 static const HjgHostCase cases[] = {
-	{"stream_4_64Mx512M", 4, 64, 512, HJG_HOST_STREAM},
-	{"stream_4_2Mx512M", 4, 2, 512, HJG_HOST_STREAM},
-	{"stream_8_64Mx256M", 8, 64, 256, HJG_HOST_STREAM},
-	{"copro_4_256Mx256M", 4, 256, 256, HJG_HOST_COPRO},
-	{"copro_8_128Mx128M", 8, 128, 128, HJG_HOST_COPRO},
-	{"spill_4_256Mx256M", 4, 256, 256, HJG_HOST_SPILL},
-	{"spill_8_128Mx128M", 8, 128, 128, HJG_HOST_SPILL},
-	{"chosen_4_256Mx256M", 4, 256, 256, HJG_HOST_CHOSEN},
+	{"stream_4_64Mx512M", 4, 64, 512, HJG_HOST_STREAM, 0, 0, 1},
+	{"stream_4_2Mx512M", 4, 2, 512, HJG_HOST_STREAM, 0, 0, 1},
+	{"stream_8_64Mx256M", 8, 64, 256, HJG_HOST_STREAM, 0, 0, 1},
+	{"copro_4_256Mx256M", 4, 256, 256, HJG_HOST_COPRO, 0, 0, 1},
+	{"copro_8_128Mx128M", 8, 128, 128, HJG_HOST_COPRO, 0, 0, 1},
+	{"spill_4_256Mx256M", 4, 256, 256, HJG_HOST_SPILL, 0, 0, 1},
+	{"spill_8_128Mx128M", 8, 128, 128, HJG_HOST_SPILL, 0, 0, 1},
+	{"chosen_4_256Mx256M", 4, 256, 256, HJG_HOST_CHOSEN, 0, 0, 1},
 };
 
 #define NCASES ((int) (sizeof(cases) / sizeof(cases[0])))
@@ -73,30 +73,6 @@ typedef struct HostTimes
 	double		partition_ms[MAX_REPS];
 	bool		good;
 } HostTimes;
-
-static HjgStatus
-run_join(HjgHostBench *bench, HjgHostData *data)
-{
-	switch (data->system)
-	{
-		case HJG_HOST_COPRO:
-			data->blocks.next = 0;
-			return hjg_lab_copro_join(bench->streams, &data->copro, &data->result);
-		case HJG_HOST_SPILL:
-			return hjg_lab_spill_join(bench->streams, &data->spill, &data->result);
-		default:
-			return hjg_lab_stream_join(bench->streams, &data->join, &data->result);
-	}
-}
-
-static size_t
-device_bytes(const HjgHostBench *bench, const HjgHostData *data)
-{
-	const HjgCudaDevice *device = bench->streams->work.device;
-
-	return data->system == HJG_HOST_COPRO ? hjg_lab_copro_bytes(device, &data->copro) :
-		data->system == HJG_HOST_SPILL ? hjg_lab_spill_bytes(device, &data->spill) : hjg_lab_stream_bytes(device, &data->join);
-}
 
 /* Print the figures of joins in sets. */
 static void
@@ -124,7 +100,7 @@ time_join_once(HjgHostBench *bench, HjgHostData *data, HostTimes *times, int i)
 	if (check)
 		hjg_host_fill(bench->pool, data->result.pairs, data->result.capacity * sizeof(HjgPair), HJG_HOST_POISON);
 	started = hjg_now_ns();
-	status = run_join(bench, data);
+	status = hjg_host_join(bench, data);
 	joined = hjg_now_ns();
 	if (status == HJG_OK && check)
 		times->good = times->good && hjg_host_data_check(bench, data);
@@ -194,9 +170,12 @@ static HjgStatus
 run_host_case(HjgHostBench *bench, const HjgHostCase *c)
 {
 	HjgHostData data;
-	HjgStatus	status = hjg_host_data_make(bench, c, &data);
+	HjgStatus	status;
 
-	if (status == HJG_OK && bench->grant.bytes < device_bytes(bench, &data))
+	hjg_host_data_begin(bench, c, &data);
+	status = hjg_host_data_make(bench, hjg_host_data_plan(bench, c->system, &data), true, &data);
+	(void) hjg_host_data_plan(bench, c->system, &data);
+	if (status == HJG_OK && bench->grant.bytes < hjg_host_device_bytes(bench, &data))
 		status = HJG_ERR_MEMORY;
 	if (status == HJG_OK)
 		status = time_case(bench, &data);
@@ -207,18 +186,6 @@ run_host_case(HjgHostBench *bench, const HjgHostCase *c)
 		return HJG_OK;
 	}
 	return status;
-}
-
-static HjgStatus
-open_host_bench(HjgHostBench *bench, HjgCudaDevice *device)
-{
-	HjgStatus	status = hjg_cuda_admit(device->pool, hjg_cuda_pool_budget(device->pool), NULL, 0, &bench->grant);
-
-	bench->pool = hjg_pool_create(hjg_device_cpus());
-	bench->stagers = hjg_pool_create(bench->nstagers);
-	if (status == HJG_OK)
-		status = hjg_cuda_streams_take(device, NULL, &bench->grant, &bench->streams);
-	return status == HJG_OK ? hjg_host_measure_rates(bench) : status;
 }
 
 /*
@@ -302,7 +269,7 @@ read_options(HjgHostBench *bench, int argc, char **argv, const char **text, bool
 int
 hjg_lab_host_bench(FILE *out, int number, int argc, char **argv)
 {
-	static HjgHostBench bench = {.factor = 1, .nreps = 5, .copro_bits = 4, .spill_bits = 6, .block_rows = 1u << 18, .set_part = 0.51};
+	static HjgHostBench bench = HJG_HOST_BENCH_INIT;
 	const char *text = "";
 	HjgCudaDevice *device;
 	bool		list = false;
@@ -320,7 +287,7 @@ hjg_lab_host_bench(FILE *out, int number, int argc, char **argv)
 	device = hjg_lab_enter(number);
 	if (device == NULL)
 		return 2;
-	status = open_host_bench(&bench, device);
+	status = hjg_host_bench_open(&bench, device);
 	if (status == HJG_OK)
 		fprintf(out, "%-20s %-8s %9s %8s %7s %7s %7s %9s %7s\n", "case", "strategy", "ms", "Gtuple/s", "in GB", "out GB",
 				"GB/s", "bus ms", "share");

@@ -286,6 +286,7 @@ feed_sets(Copro *copro, HjgCudaHostResult *result)
 	HjgStatus	drained;
 	bool		more = true;
 
+	passes->near = copro->spec->near;
 	while (status == HJG_OK && more)
 	{
 		status = hjg_lab_passes_next(passes, &more);

@@ -94,7 +94,7 @@ load_ahead(HjgCudaFlow *flow)
 {
 	HjgStatus	status = HJG_OK;
 
-	while (status == HJG_OK && !flow->no_more && flow->nloaded - flow->njoined < HJG_CUDA_FLOW_INS)
+	while (status == HJG_OK && !flow->no_more && flow->nloaded - flow->njoined < (flow->serial ? 1 : HJG_CUDA_FLOW_INS))
 	{
 		const int	next = (int) (flow->nloaded % HJG_CUDA_FLOW_INS);
 		HjgCudaLoad load = HJG_CUDA_LOADED;
@@ -108,6 +108,8 @@ load_ahead(HjgCudaFlow *flow)
 		{
 			status = hjg_lab_note(&flow->streams->in, flow->arrived[next]);
 			flow->nloaded++;
+			if (status == HJG_OK && flow->serial)
+				status = hjg_cuda_wait(&flow->streams->in);
 		}
 	}
 	return status;
@@ -132,7 +134,7 @@ queue_flow_piece(HjgCudaFlow *flow, const HjgCudaChunk *chunk, hjg_u64 row, hjg_
 		.keys = chunk->keys + row * (hjg_u64) flow->key_width, .nrows = n,
 		.rows = chunk->rows != 0 ? chunk->rows + row * sizeof(hjg_u32) : 0
 	};
-	const HjgCudaOutput output = {.pairs = flow->pairs[flow->turn], .capacity = flow->room, .counters = flow->counters};
+	const HjgCudaOutput output = {.pairs = flow->sum ? 0 : flow->pairs[flow->turn], .capacity = flow->room, .counters = flow->counters};
 	HjgStatus	status;
 
 	status = hjg_cuda_follow(stream, &flow->streams->out[flow->turn]);
@@ -192,6 +194,12 @@ join_flow_chunk(HjgCudaFlow *flow, const HjgCudaChunk *chunk)
 		if (status != HJG_OK)
 			break;
 		npairs = flow->streams->header->npairs;
+		if (flow->sum)
+		{
+			flow->result->npairs += npairs;
+			row += n;
+			continue;
+		}
 		if (npairs > flow->room)
 		{
 			if (n <= LEAST_ROWS)
@@ -201,6 +209,8 @@ join_flow_chunk(HjgCudaFlow *flow, const HjgCudaChunk *chunk)
 		}
 		if (npairs > 0)
 			status = send_pairs(flow, chunk->first_row + (chunk->rows == 0 ? row : 0), npairs);
+		if (status == HJG_OK && flow->serial)
+			status = hjg_cuda_streams_wait(flow->streams);
 		row += n;
 		if (npairs < flow->room / 4 && flow->piece_rows < flow->chunk_rows)
 			flow->piece_rows *= 2;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lab/hjg_cuda_host.h"
+#include "lab/hjg_lab_stream.h"
 
 /* ---- runs ---- */
 
@@ -49,9 +50,12 @@ hjg_lab_runs_clear(HjgCudaRuns *runs)
 	runs->nrows = runs->next_row = 0;
 }
 
-/* Queue the copies of the next rows, behind those of the side, until it has `room` rows or none are left. */
+/*
+ * Queue the copies of the next rows, behind those of the side, until it has `room` rows or none are left.
+ * near: NULL, or where rows of other NUMA nodes go first.
+ */
 static HjgStatus
-send_runs(HjgCudaRuns *runs, HjgCudaStream *stream, int key_width, hjg_u64 room, HjgCudaSide *to)
+send_runs(HjgCudaRuns *runs, HjgCudaStream *stream, HjgCudaNear *near, int key_width, hjg_u64 room, HjgCudaSide *to)
 {
 	const size_t width = (size_t) key_width;
 	HjgStatus	status = HJG_OK;
@@ -60,11 +64,21 @@ send_runs(HjgCudaRuns *runs, HjgCudaStream *stream, int key_width, hjg_u64 room,
 	{
 		const HjgCudaRun *run = &runs->runs[runs->next];
 		const hjg_u64 left = run->nrows - runs->next_row;
-		const hjg_u64 n = left < room - to->nrows ? left : room - to->nrows;
+		hjg_u64		n = left < room - to->nrows ? left : room - to->nrows;
+		HjgCudaRun	part = {.keys = (const char *) run->keys + runs->next_row * width, .rows = run->rows + runs->next_row};
+		HjgCudaEvent read = NULL;
 
-		status = hjg_cuda_copy_in(stream, to->keys + to->nrows * width, (const char *) run->keys + runs->next_row * width, n * width);
+		if (near != NULL && n > near->slot_rows)
+			n = near->slot_rows;
+		part.nrows = n;
+		if (near != NULL)
+			status = hjg_lab_near_stage(stream, near, key_width, &part, &read);
 		if (status == HJG_OK)
-			status = hjg_cuda_copy_in(stream, to->rows + to->nrows * sizeof(hjg_u32), run->rows + runs->next_row, n * sizeof(hjg_u32));
+			status = hjg_cuda_copy_in(stream, to->keys + to->nrows * width, part.keys, n * width);
+		if (status == HJG_OK)
+			status = hjg_cuda_copy_in(stream, to->rows + to->nrows * sizeof(hjg_u32), part.rows, n * sizeof(hjg_u32));
+		if (status == HJG_OK && read != NULL)
+			status = hjg_lab_note(stream, read);
 		to->nrows += n;
 		runs->next_row += n;
 		if (n == left)
@@ -116,8 +130,10 @@ hjg_lab_passes_open(HjgCudaPasses *passes, HjgCudaStreams *streams, const HjgCud
 		if (status == HJG_OK)
 			status = hjg_cuda_alloc(&streams->work, set_rows * sizeof(hjg_u32), &passes->builds[i].rows);
 	}
-	return status == HJG_OK ?
-		hjg_lab_flow_open(&passes->flow, streams, join->key_width, true, join->chunk_rows, result) : status;
+	if (status == HJG_OK)
+		status = hjg_lab_flow_open(&passes->flow, streams, join->key_width, true, join->chunk_rows, result);
+	passes->flow.sum = join->sum;
+	return status;
 }
 
 void
@@ -150,7 +166,7 @@ hjg_lab_passes_send(HjgCudaPasses *passes, hjg_u64 most)
 	}
 	if (status != HJG_OK)
 		return status;
-	return send_runs(&passes->build, &passes->streams->in, passes->join->key_width,
+	return send_runs(&passes->build, &passes->streams->in, passes->near, passes->join->key_width,
 					 side->nrows + (most < left ? most : left), side);
 }
 
@@ -177,7 +193,7 @@ HjgStatus
 hjg_lab_passes_load(HjgCudaPasses *passes, HjgCudaStream *stream, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
 	HjgCudaSide side = {.keys = chunk->keys, .rows = chunk->rows};
-	HjgStatus	status = send_runs(&passes->probe, stream, passes->join->key_width, passes->load_rows, &side);
+	HjgStatus	status = send_runs(&passes->probe, stream, passes->near, passes->join->key_width, passes->load_rows, &side);
 
 	chunk->nrows = side.nrows;
 	chunk->first_row = 0;

@@ -73,10 +73,16 @@ hjg_lab_stream_join(HjgCudaStreams *streams, const HjgCudaHostJoin *join, HjgCud
 		status = hjg_cuda_follow(&streams->work, &streams->in);
 	if (status == HJG_OK)
 		status = hjg_lab_flow_open(&flow, streams, join->key_width, false, join->chunk_rows, result);
-	if (status == HJG_OK)
+	flow.sum = join->sum;
+	flow.serial = join->serial;
+	if (status == HJG_OK && !join->serial)
 		status = hjg_lab_flow_begin(&flow, join->key_width, &source);
 	if (status == HJG_OK)
 		status = hjg_lab_host_build(&streams->work, &shape, &build, join->strategy, &strategy, &table);
+	if (status == HJG_OK && join->serial)
+		status = hjg_cuda_streams_wait(streams);
+	if (status == HJG_OK && join->serial)
+		status = hjg_lab_flow_begin(&flow, join->key_width, &source);
 	if (status == HJG_OK)
 		status = hjg_lab_flow_run(&flow, strategy, table);
 	drained = hjg_cuda_streams_wait(streams);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "device/hjg_opencl.h"
-#include "lab/hjg_cuda_paper.h"
+#include "lab/hjg_cuda_bench.h"
 #include "lab/hjg_lab.h"
 #include "layout/hjg_clock.h"
 
@@ -22,7 +22,9 @@ print_lab_usage(void)
 		   "  cpu             the cpu engine: --list, --case TEXT, --rows FACTOR, --strategy NAME, --batch ROWS,\n"
 		   "                  --reps N, --isa NAME, --l2 BYTES, --pages N, --small-pages\n"
 		   "  cuda:N          joins of what lies in device memory: --list, --case TEXT,\n"
-		   "                  --rows FACTOR, --strategy NAMES or all, --part-rows N, --paper 002|003|004, --reps N\n"
+		   "                  --rows FACTOR, --strategy NAMES or all, --part-rows N, --reps N; settings follow a name: prbc/part=1024\n"
+		   "                  (" HJG_BENCH_SETTINGS ");\n"
+		   "                  --paper 002|003|004, --figure N (t2: table 2), also of sides in host memory\n"
 		   "  cuda:N --host   joins of what lies in host memory: --list, --case TEXT,\n"
 		   "                  --rows FACTOR, --strategy NAME, --chunk ROWS, --reps N,\n"
 		   "                  --bits N, --block ROWS, --stagers N, --set PART\n"
@@ -130,5 +132,5 @@ main(int argc, char **argv)
 	}
 	if (argc > 1 && strcmp(argv[1], "--host") == 0)
 		return hjg_lab_host_bench(stdout, id.number, argc - 1, argv + 1);
-	return hjg_lab_cuda_bench(stdout, id.number, argc, argv);
+	return hjg_lab_cuda_bench(stdout, nthreads, id.number, argc, argv);
 }

@@ -426,10 +426,10 @@ static void
 scatter_chains(const Launch *launch)
 {
 	const HjgKChains *chains = &ARG(HjgKChains, 0);
-	const hjg_u32 size = 1u << chains->bucket_bits;
+	const hjg_u32 size = 1u << chains->in_bucket_bits;
 
 	for (hjg_u32 i = 0; chains->side.keys != 0 && i < chains->side.nrows; i++)
-		add_to_chain(chains, launch->width, mixed_at(launch->width, chains->side.keys, i), row_at(&chains->side, i));
+		add_to_chain(chains, launch->width, mixed_at(launch->width, chains->side.keys, i), chains->side.rows != 0 ? row_at(&chains->side, i) : chains->first_row + i);
 	for (hjg_u32 b = 0; chains->side.keys == 0 && b < *AT(hjg_u32, chains->in_used); b++)
 	{
 		const hjg_u32 before = AT(hjg_u32, chains->in_ordinal)[b] * size;
@@ -493,6 +493,7 @@ const StubKernel hjg_stub_literature[] = {
 	{"hjg_k_probe_chains", probe_nop, false},
 	{"hjg_k_probe_slots", probe_nop, false},
 	{"hjg_k_scatter_chains", scatter_chains, false},
+	{"hjg_k_scatter_chains_full", scatter_chains, false},
 	{"hjg_k_scatter_digits_bsh", scatter_digits, false},
 	{"hjg_k_scatter_digits_bsh_vt1", scatter_digits, false},
 	{"hjg_k_scatter_digits_pth", scatter_digits, false},

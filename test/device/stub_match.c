@@ -86,7 +86,7 @@ put_out(Sink *sink, hjg_u32 unit)
 	const HjgKSink *args = sink->args;
 
 	if (strcmp(sink->kind, "_page") == 0)
-		put_in_pages(sink, HJG_K_PAGE_PAIRS, sink->nblocks * 512);
+		put_in_pages(sink, sink->args->page_pairs, sink->nblocks * 512);
 	else if (strcmp(sink->kind, "_block") == 0)
 		put_in_pages(sink, HJG_K_CHUNK_PAIRS, sink->nblocks);
 	else if (strcmp(sink->kind, "_group") == 0)
@@ -122,7 +122,7 @@ count_holes(const Launch *launch)
 static hjg_u64
 pairs_in_pages(const HjgKHoles *holes)
 {
-	return *AT(hjg_u64, holes->sink.taken) * holes->page_pairs - *AT(hjg_u64, holes->nholes);
+	return *AT(hjg_u64, holes->sink.taken) * holes->sink.page_pairs - *AT(hjg_u64, holes->nholes);
 }
 
 static void
@@ -135,7 +135,7 @@ list_holes(const Launch *launch)
 	for (hjg_u32 i = 0; i < holes->nowners && npairs <= holes->sink.output.capacity; i++)
 	{
 		const hjg_u64 open = AT(hjg_u64, holes->sink.open)[i];
-		const hjg_u64 last = (open >> 32) * holes->page_pairs;
+		const hjg_u64 last = (open >> 32) * holes->sink.page_pairs;
 
 		for (hjg_u64 place = last - (hjg_u32) open; place < last; place++)
 			if (place < npairs)
@@ -316,7 +316,9 @@ const StubKernel hjg_stub_match[] = {
 	{"hjg_k_count_holes", count_holes, true},
 	{"hjg_k_fill_holes", fill_holes, true},
 	{"hjg_k_list_holes", list_holes, true},
+	{"hjg_k_match_device", match_parts, false},
 	{"hjg_k_match_hashed", match_parts, false},
+	{"hjg_k_match_hashed_vt4", match_parts, false},
 	{"hjg_k_match_nested", match_parts, false},
 	{"hjg_k_measure_chunks", measure_chunks, true},
 	{NULL, NULL, false}

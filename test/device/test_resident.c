@@ -55,12 +55,13 @@ test_tables(void)
 	for (const HjgBenchTable *t = hjg_bench_tables; t->paper != NULL; t++)
 	{
 		const char *missing = NULL;
+		HjgBenchEntrant entrant;
 
 		for (int i = 0; t->cases[i] != NULL; i++)
 			if (hjg_bench_case_named(t->cases[i]) == NULL)
 				missing = t->cases[i];
 		for (int i = 0; t->strategies[i] != NULL; i++)
-			if (strcmp(t->strategies[i], "best") != 0 && hjg_lab_strategy_named(t->strategies[i]) == NULL)
+			if (!hjg_bench_entrant_of(t->strategies[i], &entrant))
 				missing = t->strategies[i];
 		claim(missing == NULL, "table of %s, %s: every case and strategy exists%s%s", t->paper, t->title,
 			  missing != NULL ? ", not " : "", missing != NULL ? missing : "");
@@ -74,6 +75,8 @@ test_names(void)
 
 	claim(hjg_bench_names_of("smj,nops", found) && strcmp(found[0], "smj") == 0 && strcmp(found[1], "nop_chain") == 0 &&
 		  strcmp(found[2], "nop_open") == 0 && found[3] == NULL, "names and sets of strategies are listed in their order");
+	claim(hjg_bench_names_of("prbc/part=512/vt=4,cpu", found) && strcmp(found[0], "prbc/part=512/vt=4") == 0 && found[2] == NULL &&
+		  !hjg_bench_names_of("prbc/size=1", found) && !hjg_bench_names_of("prbc/part=", found), "settings follow names, and only settings");
 	claim(!hjg_bench_names_of("smj,nothing", found) && !hjg_bench_names_of("", found), "what is no strategy is refused");
 }
 
