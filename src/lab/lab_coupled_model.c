@@ -340,13 +340,13 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 	for (int run = 0; run <= nruns; run++)
 	{
 		order_turns(&settings[run]);
+		if (options->each)
+			print_setting(&settings[run]);
 		if (run == nruns)
 			break;
 		random_ns[run] = times_ns[ntimes++] = settings[run].median->total_ns;
 		add_error(errors, &settings[run]);
 		add_step_times(&steps, settings[run].median);
-		if (options->each)
-			print_setting(&settings[run]);
 	}
 	hjg_sort_measured(random_ns, nruns);
 	while (nbetter < nruns && random_ns[nbetter] < choice->median->total_ns)
