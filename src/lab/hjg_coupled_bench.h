@@ -9,10 +9,11 @@
  *		lab_coupled_rows.c	--rows: every system of the papers by its name
  *		lab_coupled_engines.c	--engines: losses of choices against the best one
  *		lab_coupled_plans.c	--plans: compression plans
+ *		lab_coupled_counts.c	cache misses and stalls, where they are counted
  *		lab_coupled_points.c	medians of runs in random order
  *		lab_coupled_figures.c	--figures: figures of the papers
  *		lab_coupled_tradeoffs.c	of these, random ratios, trade-offs and whole joins
- *		lab_coupled_further.c	of these, BasicUnit and latches
+ *		lab_coupled_further.c	of these, BasicUnit, and steps by themselves
  *		lab_coupled_incache.c	of these, in-cache co-processing
  */
 #ifndef HJG_COUPLED_BENCH_H
@@ -69,11 +70,43 @@ typedef struct HjgBenchInput
 	char		plans[2][64];	/* build, probe */
 } HjgBenchInput;
 
+/* ---- lab_coupled_counts.c ---- */
+
+/* Events that processors count. */
+typedef enum HjgBenchEvent
+{
+	HJG_EVENT_CYCLES = 0,
+	HJG_EVENT_STALLED_CYCLES,	/* without an instruction done, for want of data or units */
+	HJG_EVENT_REFERENCES,		/* of the last cache */
+	HJG_EVENT_MISSES,			/* of these */
+	HJG_BENCH_EVENTS
+} HjgBenchEvent;
+
+/* Events of the threads of both parts; 0 where none are counted. */
+typedef struct HjgBenchCounts
+{
+	double		n[HJG_PROCESSORS][HJG_BENCH_EVENTS];
+} HjgBenchCounts;
+
+/*
+ * Begin to count.  Threads that run besides the calling one are taken for the device's; those that the calling
+ * thread starts from now on, for the CPU part's.
+ */
+extern void hjg_bench_counts_open(void);
+/* Get the counts, without those before *since unless it is NULL. */
+extern HjgBenchCounts hjg_bench_counts(const HjgBenchCounts *since);
+extern void hjg_bench_counts_add(HjgBenchCounts *sum, const HjgBenchCounts *counts);
+/* Print what was counted, to the end of the line. */
+extern void hjg_bench_counts_print(const HjgBenchCounts *counts, double nrows);
+/* Print a line that tells why something is not counted, if that is so. */
+extern void hjg_bench_counts_explain(void);
+
 typedef struct HjgBenchTimes
 {
 	double		total_ns;
 	double		build_ns;		/* part of it, until the first probe */
 	HjgCoupledStats stats;
+	HjgBenchCounts counts;
 	bool		good;
 } HjgBenchTimes;
 

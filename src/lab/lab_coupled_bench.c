@@ -441,6 +441,8 @@ hjg_lab_coupled_bench(int nthreads, const char *device, int argc, char **argv)
 		printf("%s cannot be used%s%s\n", options.device, reason[0] ? ": " : "", reason);
 		return 2;
 	}
+	/* behind the threads of the device's driver, before the CPU part's */
+	hjg_bench_counts_open();
 	env.pool = nthreads > 1 ? hjg_pool_create(nthreads) : NULL;
 	good = true;
 	if (options.calibrate)

@@ -213,6 +213,7 @@ typedef struct QueryTimes
 	double		total_ns;
 	double		build_ns;
 	double		predicted_ns;	/* of the build sides, by the in-cache model */
+	HjgBenchCounts counts;
 } QueryTimes;
 
 /* Run the points' settings on each join of a query, with 2^log rows of lineitem. */
@@ -240,6 +241,7 @@ run_query(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 			times[i].total_ns += median->total_ns;
 			times[i].build_ns += median->build_ns - (double) median->stats.pack_ns;
 			times[i].predicted_ns += median->stats.predicted.total_ns;
+			hjg_bench_counts_add(&times[i].counts, &median->counts);
 		}
 		hjg_bench_input_destroy(&in);
 	}
@@ -311,6 +313,31 @@ incache_figure_16(const HjgBenchOptions *options, const HjgEnv *env, const HjgRu
 	return good;
 }
 
+/* E, PE and the pipeline that the model chooses: which part waits for memory, where that is counted. */
+static bool
+incache_figure_14(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	static const char *const names[] = {"E", "PE", "chosen"};
+	static const HjgPipeline pipelines[] = {HJG_PIPELINE_E, HJG_PIPELINE_PE, HJG_PIPELINE_AUTO};
+	bool		good = true;
+
+	for (int q = 0; q < NQUERIES && good; q++)
+	{
+		QueryTimes	times[3] = {{0}};
+
+		for (int i = 0; i < 3; i++)
+			hjg_bench_points[i].config = incache_config(options, pipelines[i]);
+		good = run_query(options, env, runner, &queries[q], log, true, 3, times);
+		for (int i = 0; i < 3 && good; i++)
+		{
+			printf("  %-4s %-8s %9u lines %9.2f ms", queries[q].name, names[i], 1u << log, times[i].total_ns / 1e6);
+			hjg_bench_counts_print(&times[i].counts, 1u << log);
+		}
+	}
+	hjg_bench_counts_explain();
+	return good;
+}
+
 static bool
 incache_figure_10(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
@@ -359,6 +386,8 @@ const HjgBenchFigure hjg_bench_incache_figures[] = {
 		"joins of some thousand rows spend most of their time in launches and waits, which differ from one to the next", incache_figure_10, false},
 	{"001, figures 11 to 13: schemes on joins of TPC-H queries, packed keys, over the CPU alone", "E over 1.5; cPDE-b over 2.5 times as fast", ALIKE,
 		incache_figure_11, false},
+	{"001, figures 14 and 15: stalls and cache misses of both parts", "E: 25 % of the CPU's and 38 % of the GPU's memory instructions stall; "
+		"with prefetching 73 % of the fetching unit's, about 10 % of the others'", ALIKE, incache_figure_14, false},
 	{"001, figure 16: scale factors 1 to 10, the chosen scheme and E", "both grow with the scale, the chosen scheme is ahead", ALIKE, incache_figure_16, false},
 	{.name = NULL}
 };

@@ -191,6 +191,7 @@ hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner
 	hjg_u64		npairs = 0;
 	hjg_u64		sum = 0;
 	bool		right = true;
+	HjgBenchCounts counts = hjg_bench_counts(NULL);
 	hjg_u64		started = hjg_now_ns();
 	HjgStatus	status = config == NULL ? hjg_join_build(env, &spec, &build, 1, &cpu) :
 		hjg_coupled_build(env, config, runner, HJG_BENCH_KEY_WIDTH, HJG_MATCH_ALL, &build, 1, &coupled);
@@ -209,6 +210,7 @@ hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner
 		npairs += batch_pairs[row / HJG_MAX_PROBE_ROWS] = result.npairs;
 	}
 	times->total_ns = (double) (hjg_now_ns() - started);
+	times->counts = hjg_bench_counts(&counts);
 	if (coupled != NULL)
 		hjg_coupled_stats(coupled, &times->stats);
 	if (cpu != NULL)

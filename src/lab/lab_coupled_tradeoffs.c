@@ -153,7 +153,13 @@ figure_10(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 		printf("  %-8s %9u rows, build phase: separate %9.2f ms, shared %9.2f, %+.0f %%\n",
 			   hjg_strategy_name((int) hjg_bench_points[i].config.strategy), in.nrows, separate_ns / 1e6, shared_ns / 1e6,
 			   (shared_ns / separate_ns - 1) * 100);
+		for (int k = i; k < i + 2; k++)
+		{
+			printf("    the join, %s", k == i ? "separate" : "shared");
+			hjg_bench_counts_print(&hjg_bench_median(options, k)->counts, in.nrows);
+		}
 	}
+	hjg_bench_counts_explain();
 	hjg_bench_input_destroy(&in);
 	return good;
 }
@@ -183,6 +189,7 @@ figure_11(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 			printf("  %9u rows, one global pointer    %9.2f ms", in.nrows, times->total_ns / 1e6);
 		else
 			printf("  %9u rows, blocks of %5u bytes %9.2f ms", in.nrows, block_bytes[i], times->total_ns / 1e6);
+		printf(", the global pointer taken %llu times", (unsigned long long) times->stats.allocations);
 		if (options->config.costs != NULL)
 			printf(", over the predicted time %+9.2f",
 				   (times->total_ns - times->stats.predicted_build_ns - times->stats.predicted_probe_ns) / 1e6);
@@ -337,9 +344,9 @@ figure_15(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 const HjgBenchFigure hjg_bench_tradeoff_figures[] = {
 	{"000, figure 9: random ratios for each step, each run once, and the chosen ones", "the choice is next to the best run; most predictions are within 15 %",
 		NULL, figure_9, false},
-	{"000, figure 10: separate and shared hash tables", "shared ones make the build of SHJ-DD 16 % and of PHJ-DD 26 % faster", NULL, figure_10, false},
+	{"000, figure 10: separate and shared hash tables", "shared ones make the build of SHJ-DD 16 % and of PHJ-DD 26 % faster; separate ones miss the cache 2 and 4 % more often", NULL, figure_10, false},
 	{"000, figures 11a and 11b: blocks of the allocator, PHJ-PL, and what the time is over the prediction (locks)", "faster up to 2 KB, then stable",
-		"costs are calibrated with blocks of 2 KB, so what their locks take is in the prediction", figure_11, false},
+		"costs are calibrated with blocks of 2 KB, so what their locks take is in the prediction; how often the pointer is taken is not", figure_11, false},
 	{"000, figure 12: one global pointer (basic) and blocks of 2 KB", "up to 36 % less time for SHJ, 39 % for PHJ", NULL, figure_12, false},
 	{"000, figure 13: whole joins, uniform", "PL over CPU-only up to 1.53, over OL 1.35, over DD 1.28; PHJ-PL 2 to 6 % faster than SHJ-PL", SAME_KIND,
 		figure_13, true},
