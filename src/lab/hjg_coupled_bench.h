@@ -185,6 +185,8 @@ extern HjgCoupledConfig hjg_bench_config_alone(const HjgBenchOptions *options, H
  */
 extern bool hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner,
 								 const HjgBenchInput *in, int npoints);
+/* Print how much the turns of a point differ, of all points since the last call. */
+extern void hjg_bench_print_spread(const HjgBenchOptions *options);
 extern const HjgBenchTimes *hjg_bench_median(const HjgBenchOptions *options, int point);
 
 /* ---- lab_coupled_figures.c ---- */

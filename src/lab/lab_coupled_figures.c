@@ -299,6 +299,7 @@ run_figures(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 		printf("%s\n  there: %s\n", figure->name, figure->claim);
 		for (int log = options->min_log; log <= (figure->one_size ? options->min_log : options->max_log) && good; log += 2)
 			good = figure->run(options, env, runner, log);
+		hjg_bench_print_spread(options);
 		if (figure->reason != NULL)
 			printf("  why it may differ: %s\n", figure->reason);
 		fflush(stdout);

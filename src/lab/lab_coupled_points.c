@@ -5,12 +5,20 @@
  * In each turn they run in another random order, so that other load on the machine, and what one leaves
  * behind for the next, affects all of them.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lab/hjg_coupled_bench.h"
+#include "model/hjg_measured.h"
 
 HjgBenchPoint hjg_bench_points[HJG_BENCH_MAX_POINTS];
+
+/* How much the turns of each point of a figure differ: the most less the least, over the median. */
+#define MAX_SPREADS 512
+
+static double spreads[MAX_SPREADS];
+static int	nspreads;
 
 static int
 compare_points(const void *a, const void *b)
@@ -42,8 +50,23 @@ hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const Hj
 		}
 	}
 	for (int i = 0; i < npoints; i++)
-		qsort(hjg_bench_points[i].turns, (size_t) options->nreps, sizeof(HjgBenchTimes), compare_points);
+	{
+		HjgBenchTimes *turns = hjg_bench_points[i].turns;
+
+		qsort(turns, (size_t) options->nreps, sizeof(HjgBenchTimes), compare_points);
+		if (nspreads < MAX_SPREADS)
+			spreads[nspreads++] = (turns[options->nreps - 1].total_ns - turns[0].total_ns) / turns[options->nreps / 2].total_ns;
+	}
 	return true;
+}
+
+void
+hjg_bench_print_spread(const HjgBenchOptions *options)
+{
+	if (nspreads > 0)
+		printf("  spread of %d turns, least to most: %.0f %% of the median in the middle, %.0f %% at most\n", options->nreps,
+			   hjg_percentile(spreads, nspreads, 0.5) * 100, hjg_percentile(spreads, nspreads, 1) * 100);
+	nspreads = 0;
 }
 
 const HjgBenchTimes *
