@@ -157,6 +157,60 @@ def shares(figure):
     return fig
 
 
+LINE = 17
+LABELS, NUMBERS = 250, 190
+
+
+def ends(value, axis):
+    """Both ends of a range on the axis; an end that is not told is the axis's."""
+    return value.get("least", axis[0]), value.get("most", axis[1])
+
+
+def claims_axis(panel):
+    """Limits of the axis that hold all numbers, and whether it is logarithmic: where the most is many times the least."""
+    told = [value for row in panel["rows"] for value in (row["theirs"]["range"], row["ours"]["range"], row["spread"]) if value]
+    numbers = [number for value in told for number in value.values()] or [1]
+    if min(numbers) > 0 and max(numbers) > 30 * min(numbers):
+        return (min(numbers) / 1.5, max(numbers) * 1.5), True
+    return (0, max(numbers) * 1.08), False
+
+
+def claims(figure):
+    panels = figure["panels"]
+    heights = [56 + 2 * LINE * len(p["rows"]) + 30 for p in panels]
+    fig = new_figure(96 + sum(heights), figure)
+    at(fig, 16, 46, figure["note"], color=LESSER)
+    legend(fig, 70, figure["names"], [SERIES[c] for c in figure["colors"]], [16, 110])
+    top = 92
+    for panel, height in zip(panels, heights):
+        at(fig, 16, top + 14, panel["title"], fontweight="bold")
+        at(fig, 16, top + 31, panel["caption"], color=LESSER)
+        axes = box(fig, LABELS, top + 40, WIDTH - NUMBERS, top + height - 46)
+        limits, is_log = claims_axis(panel)
+        if is_log:
+            axes.set_xscale("log")
+            axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+        axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda x, _: f"{x:g}"))
+        axes.set_xlim(*limits)
+        axes.set_ylim(len(panel["rows"]), 0)
+        axes.grid(axis="x", color=GRID, linewidth=0.8, clip_on=False)
+        axes.set_yticks([])
+        for place, row in enumerate(panel["rows"]):
+            at(fig, 16, top + 40 + 2 * LINE * place + LINE + 4, row["label"])
+            for side, color, y in zip(("theirs", "ours"), figure["colors"], (place + 0.3, place + 0.7)):
+                value, color = row[side]["range"], SERIES[color]
+                beside(axes, limits[1], y, 8, -4, row[side]["text"], color=INK if value else LESSER)
+                if not value:
+                    continue
+                if side == "ours" and row["spread"]:
+                    axes.plot(ends(row["spread"], limits), [y, y], color=color, linewidth=1.5, clip_on=False)
+                least, most = ends(value, limits)
+                axes.plot([least, most], [y, y], color=color, linewidth=6, alpha=0.55, solid_capstyle="butt", clip_on=False)
+                axes.plot([x for x in value.values()], [y for _ in value], color=color, linestyle="none", marker="o", markersize=6, clip_on=False)
+        top += height
+    return fig
+
+
 def plain_style(match):
     """A style without its font's name, in one order: versions of matplotlib differ in both."""
     rules = dict(rule.strip().split(": ", 1) for rule in match.group(1).split(";") if rule.strip())
@@ -176,7 +230,7 @@ def tidy(svg, figure):
     body = re.search(r"<svg .*</svg>", svg, re.S).group(0)
     body = re.sub(r"<metadata>.*?</metadata>\s*", "", body, flags=re.S)
     # names that are used are numbered by figure, so that several figures can be on one page
-    names = {name: f"{figure['kind']}{number}" for number, name in enumerate(dict.fromkeys(re.findall(r"(?:url\(#|href=\"#)([\w.-]+)", body)))}
+    names = {name: f"{figure.get('name', figure['kind'])}{number}" for number, name in enumerate(dict.fromkeys(re.findall(r"(?:url\(#|href=\"#)([\w.-]+)", body)))}
     body = re.sub(r' id="([\w.-]+)"', lambda m: f' id="{names[m.group(1)]}"' if m.group(1) in names else "", body)
     body = re.sub(r"(url\(#|href=\"#)([\w.-]+)", lambda m: m.group(1) + names[m.group(2)], body)
     body = re.sub(r'style="([^"]*)"', plain_style, body)
@@ -201,7 +255,7 @@ def escape(text):
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-DRAW = {"bars": bars, "lines": lines, "shares": shares}
+DRAW = {"bars": bars, "lines": lines, "shares": shares, "claims": claims}
 answers = []
 for wanted in json.load(sys.stdin):
     out = io.StringIO()

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# report.pl: "make bench-report".  Makes of the tables of RESULTS.md (results.pm) the page build/bench-report.html and the picture that
-# README shows, test/bench/tpch.svg.  plot.py draws; all words and figures come from here.  Run from the top of the tree.
+# report.pl: "make bench-report".  Makes of the tables of RESULTS.md (results.pm) the pages build/bench-report.html and
+# build/bench-papers.html (figures of the papers, ours over theirs), and the picture that README shows, test/bench/tpch.svg.  plot.py draws; all words and figures come from here.  Run from the top of the tree.
 #
 #   PYTHON=python3    a Python that has matplotlib
 use strict;
@@ -13,7 +13,7 @@ use lib dirname(__FILE__);
 use results;
 
 my $source = 'test/bench/RESULTS.md';
-my ($page_path, $picture_path) = ('build/bench-report.html', 'test/bench/tpch.svg');
+my ($page_path, $papers_path, $picture_path) = ('build/bench-report.html', 'build/bench-papers.html', 'test/bench/tpch.svg');
 my $python = $ENV{PYTHON} || 'python3';
 
 # Say a ratio with two digits, a large one as a whole number.
@@ -152,6 +152,40 @@ sub figure_shares
 		values => [ map { [ $_->{busy}, $_->{all} - $_->{busy} ] } @bars ] };
 }
 
+# A paper's figures: for each case what the paper says and what was measured here, on one axis a figure.
+sub figure_paper
+{
+	my ($name, $table) = @_;
+	my @panels;
+	foreach my $row (@{ $table->{rows} })
+	{
+		if ($row->{figure} ne '')
+		{
+			die "$source: table '$name': '$row->{figure}' does not tell what is compared, its definition and the hardware\n" if grep { $row->{$_} eq '' } qw(compared definition hardware);
+			push @panels, { title => "$row->{figure}: $row->{compared}", caption => "Definition: $row->{definition}. Here: $row->{hardware}", rows => [] };
+		}
+		die "$source: table '$name' begins without a figure\n" unless @panels;
+		push @{ $panels[-1]{rows} }, { label => $row->{case}, theirs => side($row->{theirs}, 'not told'), ours => side($row->{ours}, 'not measured'), spread => range($row->{spread}) };
+	}
+	my ($title) = $table->{caption} =~ /^([^;]*)/;
+	return {
+		kind => 'claims',
+		name => $name,
+		title => $title,
+		caption => $table->{caption} =~ s/^[^;]*; *//r,
+		note => 'Thick: from the least to the most that is told; an open end: "up to", "over". Thin: spread of single runs',
+		names => [ 'the paper', 'here' ],
+		colors => [ 'core', 'gpu' ],
+		panels => \@panels };
+}
+
+# What one side of a case tells, in words and as a range of numbers, where it has one.
+sub side
+{
+	my ($cell, $without) = @_;
+	return { text => $cell eq '' ? $without : $cell, range => range($cell) };
+}
+
 sub escape { return $_[0] =~ s/&/&amp;/gr =~ s/</&lt;/gr =~ s/>/&gt;/gr; }
 
 # The table that a figure shows, in HTML.
@@ -188,17 +222,14 @@ sub write_file
 	print "$path\n";
 }
 
-my $tables = read_results($source);
-my @parts = ([ figure_tpch($tables->{tpch}), 'tpch' ], [ figure_growth($tables->{workers}, $tables->{shards}), 'workers', 'shards' ], [ figure_shares($tables->{workers}), 'workers' ]);
-my @svgs = draw(map { $_->[0] } @parts);
-
-# the sum tells test/check_rules.pl that the picture is of these figures
-my $digest = digest_of('tpch', $tables->{tpch});
-write_file($picture_path, $svgs[0] =~ s/(<svg[^>]*>\n)/$1<!-- made by "make bench-report" of table tpch of $source: $digest -->\n/r);
-mkdir 'build';
-my $page = <<'END';
+# Write a page of figures, each with the tables that it shows.
+sub write_page
+{
+	my ($path, $title, $tables, @parts) = @_;
+	my @svgs = draw(map { $_->[0] } @parts);
+	my $page = <<"END";
 <!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>hjoin_gpu: what was measured</title>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>$title</title>
 <style>
 :root { color-scheme: light dark; }
 body { font-family: sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem; }
@@ -206,14 +237,28 @@ svg { width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: 0.85rem; }
 td, th { padding: 0.1rem 0.8rem 0.1rem 0; text-align: left; }
 </style></head><body>
-<h1>hjoin_gpu: what was measured</h1>
+<h1>$title</h1>
 <p>Drawn of test/bench/RESULTS.md, which tells command, machine and method of each table.</p>
 END
-foreach my $i (0 .. $#parts)
-{
-	my ($figure, @names) = @{ $parts[$i] };
-	$page .= "<section>\n$svgs[$i]";
-	$page .= '<p>' . escape($tables->{$_}{caption}) . "</p>\n" . table_html($tables->{$_}) foreach @names;
-	$page .= "</section>\n";
+	foreach my $i (0 .. $#parts)
+	{
+		my ($figure, @names) = @{ $parts[$i] };
+		$page .= "<section>\n$svgs[$i]";
+		$page .= '<p>' . escape($tables->{$_}{caption}) . "</p>\n" . table_html($tables->{$_}) foreach @names;
+		$page .= "</section>\n";
+	}
+	write_file($path, "$page</body></html>\n");
+	return @svgs;
 }
-write_file($page_path, "$page</body></html>\n");
+
+my $tables = read_results($source);
+mkdir 'build';
+my ($tpch_svg) = write_page(
+	$page_path, 'hjoin_gpu: what was measured', $tables,
+	[ figure_tpch($tables->{tpch}), 'tpch' ],
+	[ figure_growth($tables->{workers}, $tables->{shards}), 'workers', 'shards' ],
+	[ figure_shares($tables->{workers}), 'workers' ]);
+# the sum tells test/check_rules.pl that the picture is of these figures
+my $digest = digest_of('tpch', $tables->{tpch});
+write_file($picture_path, $tpch_svg =~ s/(<svg[^>]*>\n)/$1<!-- made by "make bench-report" of table tpch of $source: $digest -->\n/r);
+write_page($papers_path, 'hjoin_gpu: the papers, ours over theirs', $tables, map { [ figure_paper($_, $tables->{$_}), $_ ] } grep { /^paper_/ } sort keys %$tables);

@@ -6,13 +6,15 @@ use warnings;
 use Digest::SHA 'sha256_hex';
 use Exporter 'import';
 
-our @EXPORT = qw(read_results digest_of number);
+our @EXPORT = qw(read_results digest_of number range);
 
 # columns that a table must have; of a table in two halves side by side those of one half
 our %COLUMNS = (
 	tpch => [ '', 'core', 'cpu', 'by choice', 'DuckDB' ],
 	workers => [ 'query', 'workers', 'core', 'cpu', 'cuda:0', 'of it transfers and kernels' ],
-	shards => [ 'shards', 'core', 'ours' ],);
+	shards => [ 'shards', 'core', 'ours' ],
+	# figures of papers, one row a case; the cells that describe a figure stand in its first row
+	map { ("paper_$_" => [ 'figure', 'compared', 'case', 'theirs', 'ours', 'spread', 'definition', 'hardware' ]) } qw(000 001 002 003 004));
 
 # Split a line of a table into cells, without marks of bold type and code.
 sub cells
@@ -84,6 +86,19 @@ sub number
 	return undef if $cell eq '';
 	$cell =~ /^(\d+(?:\.\d+)?)(?![\d.])/ or die "$what: '$cell' does not begin with a number\n";
 	return $1 + 0;
+}
+
+# The numbers that a cell begins with, as a hash of least and most: 'A', 'about A', 'A to B', 'up to A' and 'over A', of which the last two
+# have one of them.  Undef for a cell that does not begin so.
+sub range
+{
+	my ($cell) = @_;
+	my $n = qr/(\d+(?:\.\d+)?)(?![\d.])/;
+	return { least => $1 + 0, most => $2 + 0 } if $cell =~ /^$n to $n/;
+	return { least => $1 + 0, most => $1 + 0 } if $cell =~ /^(?:about )?$n/;
+	return { most => $1 + 0 } if $cell =~ /^up to $n/;
+	return { least => $1 + 0 } if $cell =~ /^over $n/;
+	return undef;
 }
 
 1;
