@@ -206,7 +206,7 @@ def claims(figure):
                     axes.plot(ends(row["spread"], limits), [y, y], color=color, linewidth=1.5, clip_on=False)
                 least, most = ends(value, limits)
                 axes.plot([least, most], [y, y], color=color, linewidth=6, alpha=0.55, solid_capstyle="butt", clip_on=False)
-                axes.plot([x for x in value.values()], [y for _ in value], color=color, linestyle="none", marker="o", markersize=6, clip_on=False)
+                axes.plot(list(value.values()), [y] * len(value), color=color, linestyle="none", marker="o", markersize=6, clip_on=False)
         top += height
     return fig
 
