@@ -74,10 +74,10 @@ hjg_bench_counts_open(void)
 HjgBenchCounts
 hjg_bench_counts(const HjgBenchCounts *since)
 {
-	HjgBenchCounts counts;
+	HjgBenchCounts counts = {{{0}}};
 
-	for (int i = 0; i < HJG_PROCESSORS * HJG_BENCH_EVENTS; i++)
-		(&counts.n[0][0])[i] = since != NULL ? -(&since->n[0][0])[i] : 0;
+	for (int i = 0; i < HJG_PROCESSORS * HJG_BENCH_EVENTS && since != NULL; i++)
+		(&counts.n[0][0])[i] = -(&since->n[0][0])[i];
 	for (int t = 0; t < ncounted; t++)
 		for (int i = 0; i < HJG_BENCH_EVENTS; i++)
 		{
