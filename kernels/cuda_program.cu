@@ -1,9 +1,10 @@
 /*
  * cuda_program.cu
- *	  Pipelines of programs (layout/hjg_program.h): rows of kept columns through their steps into a hash table or into groups.
+ *	  Pipelines of programs (layout/hjg_program.h): rows of kept columns, or groups, through their steps into a hash table, into
+ *	  groups or into the result.
  *
- * A block takes one piece after the other: at most HJG_K_PIECE_ROWS rows of one segment, so that the columns' descriptors, like
- * the steps, are the same for all of its threads, and the interpreter's branches diverge only where rows end.  A thread has one
+ * A block takes one piece after the other: at most HJG_K_PIECE_ROWS rows of one segment, or slots of groups, so that the columns'
+ * descriptors, like the steps, are the same for all of its threads, and the interpreter's branches diverge only where rows end.  A thread has one
  * row at a time; the registers of a block's rows lie in shared memory, side by side.  Read a row: the codes of its columns, in the
  * order of rows; a record of 32 bytes or more for each look-up.
  *
@@ -74,7 +75,7 @@ run_pieces(const HjgKPipeline &a, const HjgProgramSpace &space, Sink sink)
 		for (hjg_u32 first = piece.first_row; first < piece.end_row; first += blockDim.x)
 		{
 			const hjg_u32 row_ix = first + threadIdx.x;
-			const bool	alive = hjg_program_sees((const HjgProgramRun *) a.runs, &piece, row_ix) &&
+			const bool	alive = hjg_program_sees(&a, &piece, row_ix, &row) &&
 				hjg_program_run(&a, space.steps, space.columns, row_ix, &row);
 
 			__syncwarp();
@@ -197,37 +198,30 @@ hjg_k_group_rows(const __grid_constant__ HjgKPipeline a)
 
 /* ---- results ---- */
 
-HJG_FN bool
-is_group(const HjgKGroupList &a, hjg_u32 slot)
+extern "C" __global__ __launch_bounds__(HJG_K_PROGRAM_THREADS) void
+hjg_k_count_groups(const __grid_constant__ HjgKResult a)
 {
-	return slot < a.table.nslots && *hjg_program_record(&a.table, slot) != 0;
+	run_pieces(a.pipeline, divide_space(a.pipeline), [&](const HjgProgramRow &row, bool alive) {
+		const hjg_u64 number = alive ? hjg_program_order(&a, &row) : 0;
+		/* shifts by all 64 bits are not defined */
+		const bool	counts = alive && number >> a.shift >> HJG_K_ORDER_BITS == a.prefix;
+		const hjg_u32 bin = counts ? (hjg_u32) (number >> a.shift) % HJG_K_ORDER_BINS : HJG_K_ORDER_BINS;
+		const hjg_u32 same = __match_any_sync(HJG_ALL_LANES, bin);
+
+		if (counts && __ffs(same) - 1 == hjg_lane())
+			atomicAdd((unsigned long long *) a.bins + bin, (unsigned long long) __popc(same));
+	});
 }
 
 extern "C" __global__ __launch_bounds__(HJG_K_PROGRAM_THREADS) void
-hjg_k_count_records(const __grid_constant__ HjgKGroupList a)
+hjg_k_list_groups(const __grid_constant__ HjgKResult a)
 {
-	hjg_u64		n = 0;
-
-	for (hjg_u64 slot = (hjg_u64) blockIdx.x * blockDim.x + threadIdx.x; slot < a.table.nslots; slot += (hjg_u64) gridDim.x * blockDim.x)
-		n += is_group(a, (hjg_u32) slot);
-	__syncwarp();
-	n = reduce_shares(HJG_K_ROWS, n);
-	if (hjg_lane() == 0 && n > 0)
-		atomicAdd((unsigned long long *) a.listed, (unsigned long long) n);
-}
-
-extern "C" __global__ __launch_bounds__(HJG_K_PROGRAM_THREADS) void
-hjg_k_list_groups(const __grid_constant__ HjgKGroupList a)
-{
-	/* all lanes of a warp go on together */
-	for (hjg_u64 first = (hjg_u64) blockIdx.x * blockDim.x + (threadIdx.x & ~31u); first < a.table.nslots; first += (hjg_u64) gridDim.x * blockDim.x)
-	{
-		const hjg_u32 slot = (hjg_u32) first + hjg_lane();
-		const bool	mine = is_group(a, slot);
+	run_pieces(a.pipeline, divide_space(a.pipeline), [&](const HjgProgramRow &row, bool alive) {
+		const bool	mine = alive && hjg_program_order(&a, &row) <= a.last;
 		const hjg_u32 lanes = __ballot_sync(HJG_ALL_LANES, mine);
 		const hjg_u64 place = hjg_warp_reserve((hjg_u64 *) a.listed, __popc(lanes)) + __popc(lanes & ((1u << hjg_lane()) - 1));
 
 		if (mine)
-			hjg_program_list(&a, hjg_program_record(&a.table, slot), (hjg_u64 *) a.words + place * a.group_words);
-	}
+			hjg_program_list(&a, row.group, (hjg_u64 *) a.words + place * a.group_words);
+	});
 }

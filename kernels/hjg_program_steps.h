@@ -53,6 +53,8 @@ typedef struct HjgProgramRow
 	int64_t    *regs;
 	hjg_u32		stride;
 	hjg_u32		nulls;			/* a bit for each register */
+	hjg_u32		segment;		/* number of the segment that it comes from */
+	const hjg_u64 *group;		/* or the group that it is */
 } HjgProgramRow;
 
 /* A key: the registers of a list, or consecutive ones. */
@@ -350,6 +352,33 @@ hjg_program_column(const HjgKColumn *column, hjg_u32 row_ix, HjgProgramRow *row,
 	hjg_program_set(row, reg, code, isnull);
 }
 
+/* Load a value of the group that the row is. */
+HJG_PROGRAM_STEP void
+hjg_program_group_value(const HjgKPipeline *a, hjg_u32 which, HjgProgramRow *row, hjg_u32 reg)
+{
+	const hjg_u32 nkeys = a->source.nkeys;
+	const hjg_u64 *values = row->group + HJG_K_RECORD_KEYS + nkeys;
+
+	if (which < nkeys)
+		hjg_program_set(row, reg, row->group[HJG_K_RECORD_KEYS + which], (hjg_u32) (row->group[HJG_K_RECORD_NULLS] >> which) & 1);
+	else if (which == HJG_PROGRAM_GROUP_ROWS(nkeys))
+		hjg_program_set(row, reg, values[0], 0);
+	else
+	{
+		const HjgKArgument argument = a->arguments[(which - nkeys - 1) / 4];
+		const hjg_u32 part = (which - nkeys - 1) % 4;
+		const hjg_u64 count = values[0] - values[argument.nulls];
+		const hjg_u32 place = part == HJG_PROGRAM_GROUP_SUM ? argument.sum : argument.extremes + (part == HJG_PROGRAM_GROUP_GREATEST);
+
+		if (part == HJG_PROGRAM_GROUP_COUNT)
+			hjg_program_set(row, reg, count, 0);
+		else if (part == HJG_PROGRAM_GROUP_SUM && argument.sum_parts > 1)
+			hjg_program_set(row, reg, values[place] + (values[place + 1] << 32), count == 0);
+		else
+			hjg_program_set(row, reg, values[place], count == 0);
+	}
+}
+
 /* Is the number one of n ascending ones? */
 HJG_PROGRAM_STEP hjg_u32
 hjg_program_in_set(const int64_t *set, hjg_u32 n, int64_t number)
@@ -442,6 +471,12 @@ hjg_program_run(const HjgKPipeline *a, const HjgProgramStep *steps, const HjgKCo
 			case HJG_PROGRAM_COLUMN:
 				hjg_program_column(&columns[step->arg], row_ix, row, step->to);
 				break;
+			case HJG_PROGRAM_GROUP:
+				hjg_program_group_value(a, step->arg, row, step->to);
+				break;
+			case HJG_PROGRAM_ROW:
+				hjg_program_set(row, step->to, (hjg_u64) row->segment * HJG_PROGRAM_MAX_SEGMENT_ROWS + row_ix, 0);
+				break;
 			case HJG_PROGRAM_CONSTANT:
 				hjg_program_set(row, step->to, (hjg_u64) step->low, step->high != 0);
 				break;
@@ -503,15 +538,22 @@ hjg_program_run(const HjgKPipeline *a, const HjgProgramStep *steps, const HjgKCo
 	return 1;
 }
 
-/* Is the row in one of the piece's runs? */
+/* Is the row in one of the piece's runs, or a group? Notes where it comes from. */
 HJG_PROGRAM_STEP int
-hjg_program_sees(const HjgProgramRun *runs, const HjgKPiece *piece, hjg_u32 row_ix)
+hjg_program_sees(const HjgKPipeline *a, const HjgKPiece *piece, hjg_u32 row_ix, HjgProgramRow *row)
 {
+	const HjgProgramRun *runs = HJG_PROGRAM_AT(const HjgProgramRun, a->runs);
 	hjg_u32		first = piece->first_run;
 	hjg_u32		n = piece->nruns;
 
 	if (row_ix < piece->first_row || row_ix >= piece->end_row)
 		return 0;
+	if (a->from_groups)
+	{
+		row->group = hjg_program_record(&a->source, row_ix);
+		return row->group[0] != 0;
+	}
+	row->segment = piece->segment;
 	if (n == 1)
 		return 1;
 	/* the last run that begins at the row or before it */
@@ -532,11 +574,24 @@ hjg_program_sees(const HjgProgramRun *runs, const HjgKPiece *piece, hjg_u32 row_
 
 /* ---- results ---- */
 
+/* Get the number of a group that ascends in the order of the result; those of NULLs are not behind, or before, all others. */
+HJG_PROGRAM_STEP hjg_u64
+hjg_program_order(const HjgKResult *a, const HjgProgramRow *row)
+{
+	const hjg_u64 number = (hjg_u64) row->regs[a->order * row->stride] ^ (1ull << 63);
+
+	if (!a->ordered)
+		return 0;
+	if (row->nulls >> a->order & 1)
+		return a->nulls_first ? 0 : ~0ull;
+	return a->descending ? ~number : number;
+}
+
 /* Write a group as hjg_program.h describes it. */
 HJG_PROGRAM_STEP void
-hjg_program_list(const HjgKGroupList *a, const hjg_u64 *record, hjg_u64 *words)
+hjg_program_list(const HjgKResult *a, const hjg_u64 *record, hjg_u64 *words)
 {
-	const hjg_u32 nkeys = a->table.nkeys;
+	const hjg_u32 nkeys = a->pipeline.source.nkeys;
 	const hjg_u64 *values = record + HJG_K_RECORD_KEYS + nkeys;
 	const hjg_u64 nrows = values[0];
 
@@ -546,7 +601,7 @@ hjg_program_list(const HjgKGroupList *a, const hjg_u64 *record, hjg_u64 *words)
 	*words++ = record[HJG_K_RECORD_NULLS];
 	for (hjg_u32 i = 0; i < a->narguments; i++, words += HJG_PROGRAM_ARGUMENT_WORDS)
 	{
-		const HjgKArgument argument = a->arguments[i];
+		const HjgKArgument argument = a->pipeline.arguments[i];
 		const hjg_u64 nnulls = values[argument.nulls];
 		const hjg_u64 low = argument.sum != 0 ? values[argument.sum] : 0;
 		const int64_t high = argument.sum_parts > 1 ? (int64_t) values[argument.sum + 1] : 0;

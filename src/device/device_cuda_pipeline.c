@@ -22,16 +22,17 @@
 #define MOST_SLOTS 0x7FFFFFFFu
 
 size_t		hjg_cuda_program_generous_bytes = (size_t) 64 << 20;
+hjg_u64		hjg_cuda_program_few_more = 1000;
 
 HJG_CUDA_KERNEL(hjg_k_fill_records, IMAGE);
 HJG_CUDA_KERNEL(hjg_k_group_rows, IMAGE);
-HJG_CUDA_KERNEL(hjg_k_count_records, IMAGE);
+HJG_CUDA_KERNEL(hjg_k_count_groups, IMAGE);
 HJG_CUDA_KERNEL(hjg_k_list_groups, IMAGE);
 
 /* Facts that kernels find. */
 typedef struct RunFacts
 {
-	hjg_u64		listed;			/* groups */
+	hjg_u64		listed;			/* groups of the result */
 	hjg_u32		flags;
 	hjg_u32		pad;
 } RunFacts;
@@ -47,8 +48,8 @@ typedef struct ProgramRun
 	HjgCudaPtr	columns;		/* HjgKColumn[] */
 	HjgCudaPtr	facts;
 	HjgCudaPtr	pieces;			/* of the pipeline that runs */
-	HjgKRecords tables[HJG_PROGRAM_MAX_PIPELINES];	/* by their numbers; groups behind the last one */
-	HjgKArgument arguments[HJG_PROGRAM_MAX_ARGUMENTS];
+	HjgKRecords tables[HJG_PROGRAM_MAX_PIPELINES];
+	HjgKArgument arguments[HJG_PROGRAM_MAX_PIPELINES][HJG_PROGRAM_MAX_ARGUMENTS];	/* of tables that have groups */
 } ProgramRun;
 
 #define TRY(call) \
@@ -175,7 +176,7 @@ divide_segment(const HjgDeviceProgram *program, const HjgProgramSegment *segment
 		if (pieces != NULL)
 			pieces[n] = (HjgKPiece) {
 				.first_row = first_row, .end_row = row, .first_column = segment->first_column,
-				.first_run = segment->first_run + r, .nruns = end_run - r
+				.first_run = segment->first_run + r, .nruns = end_run - r, .segment = segment->number
 			};
 		n++;
 		r = row < runs[end_run - 1].end_row ? end_run - 1 : end_run;
@@ -183,19 +184,37 @@ divide_segment(const HjgDeviceProgram *program, const HjgProgramSegment *segment
 	return n;
 }
 
+/* Divide the slots of groups; likewise. */
 static hjg_u64
-divide_pipeline(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, HjgKPiece *pieces)
+divide_groups(const HjgKRecords *groups, HjgKPiece *pieces)
 {
+	const hjg_u64 n = ((hjg_u64) groups->nslots + HJG_K_PIECE_ROWS - 1) / HJG_K_PIECE_ROWS;
+
+	for (hjg_u64 i = 0; i < n && pieces != NULL; i++)
+	{
+		const hjg_u32 first = (hjg_u32) i * HJG_K_PIECE_ROWS;
+
+		pieces[i] = (HjgKPiece) {.first_row = first, .end_row = i + 1 < n ? first + HJG_K_PIECE_ROWS : groups->nslots};
+	}
+	return n;
+}
+
+static hjg_u64
+divide_pipeline(const ProgramRun *run, const HjgProgramPipeline *pipeline, HjgKPiece *pieces)
+{
+	const HjgDeviceProgram *program = run->program;
 	hjg_u64		n = 0;
 
+	if (pipeline->source != HJG_PROGRAM_FROM_SEGMENTS)
+		return divide_groups(&run->tables[pipeline->source], pieces);
 	for (hjg_u32 s = 0; s < pipeline->nsegments; s++)
 		n += divide_segment(program, &program->segments[pipeline->first_segment + s], pieces != NULL ? pieces + n : NULL);
 	return n;
 }
 
-/* Launch the kernel for all pieces, in parts that end soon. */
+/* Launch a kernel for all pieces, in parts that end soon; args: a part of the kernel's arguments, all_args. */
 static HjgStatus
-run_pieces(ProgramRun *run, HjgCudaKernel *kernel, HjgKPipeline *args, const HjgKPiece *pieces, hjg_u32 npieces)
+run_pieces(ProgramRun *run, HjgCudaKernel *kernel, HjgKPipeline *args, void *all_args, const HjgKPiece *pieces, hjg_u32 npieces)
 {
 	const HjgCudaPtr base = run->pieces;
 	hjg_u32		threads = HJG_K_PROGRAM_THREADS;
@@ -213,7 +232,7 @@ run_pieces(ProgramRun *run, HjgCudaKernel *kernel, HjgKPipeline *args, const Hjg
 		args->pieces = base + first * sizeof(HjgKPiece);
 		args->npieces = end - first;
 		TRY(hjg_cuda_launch_filling(run->stream, kernel, threads, (unsigned) (fixed + (size_t) args->nregisters * threads * sizeof(int64_t)),
-									args->npieces, args));
+									args->npieces, all_args));
 		TRY(hjg_cuda_wait(run->stream));
 		TRY(hjg_cuda_mark(run->stream, args->groups ? HJG_CUDA_PROBE : HJG_CUDA_BUILD));
 	}
@@ -245,7 +264,7 @@ fill_sized(ProgramRun *run, HjgCudaKernel *kernel, HjgKPipeline *args, hjg_u64 n
 	TRY(hjg_cuda_mark(run->stream, args->groups ? HJG_CUDA_PROBE : HJG_CUDA_BUILD));
 	TRY(hjg_cuda_zero(run->stream, args->sink.records, bytes));
 	TRY(hjg_cuda_zero(run->stream, run->facts, sizeof(RunFacts)));
-	TRY(run_pieces(run, kernel, args, pieces, npieces));
+	TRY(run_pieces(run, kernel, args, args, pieces, npieces));
 	TRY(read_run_facts(run, &facts));
 	*flags = facts.flags;
 	return HJG_OK;
@@ -284,19 +303,18 @@ add_value(HjgKPipeline *args, HjgKValueKind kind, hjg_u32 reg)
 	args->values[args->nvalues++] = (HjgKValue) {.kind = (hjg_u8) kind, .reg = (hjg_u8) reg};
 }
 
-/* Plan the values of a group. */
+/* Plan the values of a group, of nrows rows; sets the places of its arguments. */
 static void
-plan_groups(ProgramRun *run, HjgKPipeline *args, hjg_u64 nrows)
+plan_groups(const HjgProgramTable *table, const HjgProgramArgument *arguments, hjg_u64 nrows, HjgKPipeline *args, HjgKArgument *all_places)
 {
-	const HjgDeviceProgram *program = run->program;
-	const hjg_u32 nkeys = program->head->nkeys;
+	const hjg_u32 nkeys = table->nkeys;
 	hjg_u64		slots;
 
 	add_value(args, HJG_K_ROWS, 0);
-	for (hjg_u32 i = 0; i < program->head->arguments.n; i++)
+	for (hjg_u32 i = 0; i < table->narguments; i++)
 	{
-		const HjgProgramArgument *argument = &program->arguments[i];
-		HjgKArgument *places = &run->arguments[i];
+		const HjgProgramArgument *argument = &arguments[table->first_argument + i];
+		HjgKArgument *places = &all_places[i];
 
 		*places = (HjgKArgument) {.nulls = (hjg_u8) args->nvalues};
 		add_value(args, HJG_K_NULLS, argument->reg);
@@ -318,7 +336,7 @@ plan_groups(ProgramRun *run, HjgKPipeline *args, hjg_u64 nrows)
 	args->groups = 1;
 	args->sink.nkeys = nkeys;
 	args->sink.record_words = HJG_K_RECORD_KEYS + nkeys + args->nvalues;
-	slots = nkeys == 0 ? 1 : program->head->expected_groups < NEAR_BYTES ? 2 * program->head->expected_groups : NEAR_BYTES;
+	slots = nkeys == 0 ? 1 : table->expected_rows < NEAR_BYTES ? 2 * table->expected_rows : NEAR_BYTES;
 	args->near_slots = slots * args->sink.record_words * sizeof(hjg_u64) <= NEAR_BYTES ? (hjg_u32) slots : 0;
 }
 
@@ -335,14 +353,39 @@ plan_table(const HjgProgramPipeline *pipeline, const HjgProgramTable *table, Hjg
 
 /* ---- pipelines ---- */
 
+/* Set the rows that a pipeline, or the result (NULL), reads of groups. */
+static void
+set_source(const ProgramRun *run, hjg_u32 source, HjgKPipeline *args)
+{
+	args->from_groups = 1;
+	args->source = run->tables[source];
+	memcpy(args->arguments, run->arguments[source], sizeof(args->arguments));
+}
+
+/* Run the kernel for pieces that are copied to the device, with what makes and reads a table. */
 static HjgStatus
-run_pipeline(ProgramRun *run, hjg_u32 number, HjgKPiece *pieces, hjg_u32 npieces)
+fill_from_pieces(ProgramRun *run, HjgKPipeline *args, const HjgProgramTable *table, hjg_u64 nrows, const HjgKPiece *pieces, hjg_u32 npieces)
+{
+	const hjg_u64 most = table->max_rows < nrows ? table->max_rows : nrows;
+	HjgStatus	status;
+
+	TRY(allocate_granted(run, npieces * sizeof(HjgKPiece), &run->pieces));
+	status = hjg_cuda_copy_in(run->stream, run->pieces, pieces, npieces * sizeof(HjgKPiece));
+	if (status == HJG_OK)
+		status = fill_growing(run, table->has_groups ? &hjg_k_group_rows : &hjg_k_fill_records, args, table->expected_rows, most, pieces, npieces);
+	/* also of a copy that an error left queued */
+	(void) hjg_cuda_wait(run->stream);
+	hjg_cuda_free(run->stream, run->pieces);
+	return status;
+}
+
+static HjgStatus
+run_pipeline(ProgramRun *run, hjg_u32 number, const HjgKPiece *pieces, hjg_u32 npieces)
 {
 	const HjgDeviceProgram *program = run->program;
 	const HjgProgram *head = program->head;
 	const HjgProgramPipeline *pipeline = &program->pipelines[number];
-	const bool	groups = pipeline->sink == HJG_PROGRAM_TO_GROUPS;
-	const hjg_u32 sink = groups ? head->tables.n : pipeline->sink;
+	const HjgProgramTable *table = &program->tables[pipeline->sink];
 	HjgKPipeline args = {
 		.steps = run->block + head->steps.off + pipeline->first_step * sizeof(HjgProgramStep),
 		.columns = run->columns,
@@ -353,29 +396,18 @@ run_pipeline(ProgramRun *run, hjg_u32 number, HjgKPiece *pieces, hjg_u32 npieces
 		.nregisters = program->nregisters[number],
 		.ncolumns = pipeline->ncolumns,
 	};
-	hjg_u64		expected = head->expected_groups;
-	hjg_u64		most = head->max_groups;
 	HjgStatus	status;
 
 	memcpy(args.tables, run->tables, sizeof(args.tables));
 	memcpy(args.keys, pipeline->keys, sizeof(args.keys));
-	if (groups)
-		plan_groups(run, &args, pipeline->nrows);
+	if (pipeline->source != HJG_PROGRAM_FROM_SEGMENTS)
+		set_source(run, pipeline->source, &args);
+	if (table->has_groups)
+		plan_groups(table, program->arguments, pipeline->nrows, &args, run->arguments[pipeline->sink]);
 	else
-	{
-		plan_table(pipeline, &program->tables[sink], &args);
-		expected = program->tables[sink].expected_rows;
-		most = program->tables[sink].max_rows;
-	}
-	TRY(allocate_granted(run, npieces * sizeof(HjgKPiece), &run->pieces));
-	status = hjg_cuda_copy_in(run->stream, run->pieces, pieces, npieces * sizeof(HjgKPiece));
-	if (status == HJG_OK)
-		status = fill_growing(run, groups ? &hjg_k_group_rows : &hjg_k_fill_records, &args, expected, most < pipeline->nrows ? most : pipeline->nrows,
-							pieces, npieces);
-	/* also of a copy that an error left queued */
-	(void) hjg_cuda_wait(run->stream);
-	hjg_cuda_free(run->stream, run->pieces);
-	run->tables[sink] = args.sink;
+		plan_table(pipeline, table, &args);
+	status = fill_from_pieces(run, &args, table, pipeline->nrows, pieces, npieces);
+	run->tables[pipeline->sink] = args.sink;
 	return status;
 }
 
@@ -386,12 +418,12 @@ run_pipelines(ProgramRun *run)
 
 	for (hjg_u32 p = 0; p < run->program->head->pipelines.n && status == HJG_OK; p++)
 	{
-		const hjg_u64 npieces = divide_pipeline(run->program, &run->program->pipelines[p], NULL);
+		const hjg_u64 npieces = divide_pipeline(run, &run->program->pipelines[p], NULL);
 		HjgKPiece  *pieces = malloc((npieces + 1) * sizeof(HjgKPiece));
 
 		if (pieces == NULL)
 			return HJG_ERR_MEMORY;
-		(void) divide_pipeline(run->program, &run->program->pipelines[p], pieces);
+		(void) divide_pipeline(run, &run->program->pipelines[p], pieces);
 		status = run_pipeline(run, p, pieces, (hjg_u32) npieces);
 		free(pieces);
 	}
@@ -400,15 +432,65 @@ run_pipelines(ProgramRun *run)
 
 /* ---- the result ---- */
 
+/* Launch a kernel of the result for all groups. */
+static HjgStatus
+launch_result(ProgramRun *run, HjgCudaKernel *kernel, HjgKResult *args, const HjgKPiece *pieces, hjg_u32 npieces)
+{
+	return run_pieces(run, kernel, &args->pipeline, args, pieces, npieces);
+}
+
+/* Count the groups by the next digit of their numbers. */
+static HjgStatus
+count_digit(ProgramRun *run, HjgKResult *args, const HjgKPiece *pieces, hjg_u32 npieces, hjg_u64 *bins)
+{
+	const size_t bytes = HJG_K_ORDER_BINS * sizeof(hjg_u64);
+
+	TRY(hjg_cuda_zero(run->stream, args->bins, bytes));
+	TRY(launch_result(run, &hjg_k_count_groups, args, pieces, npieces));
+	TRY(hjg_cuda_copy_out(run->stream, bins, args->bins, bytes));
+	return hjg_cuda_wait(run->stream);
+}
+
+/*
+ * Find the last number of the groups that are wanted, digit by digit, until few others are with them; sets it, and *ngroups up to it.
+ */
+static HjgStatus
+find_last(ProgramRun *run, HjgKResult *args, const HjgKPiece *pieces, hjg_u32 npieces, hjg_u64 *bins, hjg_u64 *ngroups)
+{
+	const hjg_u64 first_groups = run->program->head->first_groups;
+	const hjg_u64 wanted = first_groups > 0 ? first_groups : ~0ull;
+	hjg_u64		before = 0;
+
+	for (args->shift = 64 - HJG_K_ORDER_BITS;; args->shift -= HJG_K_ORDER_BITS)
+	{
+		hjg_u32		bin = 0;
+
+		TRY(count_digit(run, args, pieces, npieces, bins));
+		while (bin < HJG_K_ORDER_BINS && bins[bin] < wanted - before)
+			before += bins[bin++];
+		if (bin == HJG_K_ORDER_BINS)
+		{
+			args->last = ~0ull;
+			*ngroups = before;
+			return HJG_OK;
+		}
+		args->prefix = args->prefix << HJG_K_ORDER_BITS | bin;
+		args->last = ((args->prefix + 1) << args->shift) - 1;
+		*ngroups = before + bins[bin];
+		if (args->shift == 0 || *ngroups - first_groups <= hjg_cuda_program_few_more)
+			return HJG_OK;
+	}
+}
+
 /* Get memory for the result, whose first word is the number of groups. */
 static HjgStatus
 alloc_words(const ProgramRun *run, HjgCudaProgram *result, hjg_u64 ngroups)
 {
-	const HjgProgram *head = run->program->head;
+	const HjgDeviceProgram *program = run->program;
 
-	result->nwords = 1 + ngroups * hjg_program_group_words(head->nkeys, head->arguments.n);
+	result->nwords = 1 + ngroups * hjg_program_group_words(program->groups->nkeys, program->groups->narguments);
 	/* cursors have 32 bits */
-	if (ngroups > head->max_groups || result->nwords > UINT32_MAX)
+	if (ngroups > program->head->max_groups || result->nwords > UINT32_MAX)
 		return HJG_ERR_INPUT;
 	result->words = run->env->alloc(run->env->arg, result->nwords * sizeof(hjg_u64));
 	if (result->words == NULL)
@@ -426,40 +508,82 @@ write_empty_group(const ProgramRun *run, HjgCudaProgram *result)
 	return HJG_OK;
 }
 
+/* List the groups that are wanted, and copy them to the host. */
 static HjgStatus
-copy_groups(ProgramRun *run, HjgCudaProgram *result)
+list_groups(ProgramRun *run, HjgKResult *args, const HjgKPiece *pieces, hjg_u32 npieces, hjg_u64 ngroups, HjgCudaProgram *result)
 {
-	const HjgProgram *head = run->program->head;
-	HjgKRecords *groups = &run->tables[head->tables.n];
-	HjgKGroupList args = {
-		.table = *groups, .listed = run->facts + offsetof(RunFacts, listed),
-		.narguments = head->arguments.n, .group_words = hjg_program_group_words(head->nkeys, head->arguments.n)
-	};
-	const hjg_u64 nblocks = hjg_cuda_blocks(groups->nslots, HJG_K_PROGRAM_THREADS);
-	RunFacts	facts;
+	const HjgDeviceProgram *program = run->program;
 	HjgStatus	status;
 
-	memcpy(args.arguments, run->arguments, sizeof(args.arguments));
-	TRY(hjg_cuda_mark(run->stream, HJG_CUDA_PROBE));
-	TRY(hjg_cuda_launch_filling(run->stream, &hjg_k_count_records, HJG_K_PROGRAM_THREADS, 0, nblocks, &args));
-	TRY(read_run_facts(run, &facts));
-	if (facts.listed == 0 && head->nkeys == 0)
+	if (ngroups == 0 && program->groups->nkeys == 0)
 		return write_empty_group(run, result);
-	TRY(alloc_words(run, result, facts.listed));
-	if (facts.listed == 0)
+	TRY(alloc_words(run, result, ngroups));
+	if (ngroups == 0)
 		return HJG_OK;
-	for (hjg_u32 t = 0; t < head->tables.n; t++)
-		free_records(run, &run->tables[t]);
-	TRY(allocate_granted(run, (result->nwords - 1) * sizeof(hjg_u64), &args.words));
-	TRY(hjg_cuda_zero(run->stream, run->facts, sizeof(RunFacts)));
-	status = hjg_cuda_launch_filling(run->stream, &hjg_k_list_groups, HJG_K_PROGRAM_THREADS, 0, nblocks, &args);
+	for (hjg_u32 t = 0; t < program->head->tables.n; t++)
+		if (&program->tables[t] != program->groups)
+			free_records(run, &run->tables[t]);
+	TRY(allocate_granted(run, (result->nwords - 1) * sizeof(hjg_u64), &args->words));
+	status = launch_result(run, &hjg_k_list_groups, args, pieces, npieces);
 	if (status == HJG_OK)
 		status = hjg_cuda_mark(run->stream, HJG_CUDA_TRANSFER_OUT);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(run->stream, result->words + 1, args.words, (result->nwords - 1) * sizeof(hjg_u64));
+		status = hjg_cuda_copy_out(run->stream, result->words + 1, args->words, (result->nwords - 1) * sizeof(hjg_u64));
 	if (status == HJG_OK)
 		status = hjg_cuda_wait(run->stream);
-	hjg_cuda_free(run->stream, args.words);
+	hjg_cuda_free(run->stream, args->words);
+	return status;
+}
+
+/* Choose the groups of the result, with its pieces and bins on the device. */
+static HjgStatus
+choose_groups(ProgramRun *run, HjgKResult *args, const HjgKPiece *pieces, hjg_u32 npieces, hjg_u64 *bins, HjgCudaProgram *result)
+{
+	hjg_u64		ngroups = 0;
+
+	TRY(hjg_cuda_mark(run->stream, HJG_CUDA_PROBE));
+	TRY(hjg_cuda_copy_in(run->stream, run->pieces, pieces, npieces * sizeof(HjgKPiece)));
+	TRY(hjg_cuda_zero(run->stream, run->facts, sizeof(RunFacts)));
+	TRY(find_last(run, args, pieces, npieces, bins, &ngroups));
+	return list_groups(run, args, pieces, npieces, ngroups, result);
+}
+
+static HjgStatus
+copy_result(ProgramRun *run, HjgCudaProgram *result)
+{
+	const HjgDeviceProgram *program = run->program;
+	const HjgProgram *head = program->head;
+	const hjg_u32 groups = (hjg_u32) (program->groups - program->tables);
+	const hjg_u32 npieces = (hjg_u32) divide_groups(&run->tables[groups], NULL);
+	HjgKPiece  *pieces = malloc((npieces + 1) * sizeof(HjgKPiece));
+	hjg_u64    *bins = malloc(HJG_K_ORDER_BINS * sizeof(hjg_u64));
+	HjgKResult	args = {
+		.pipeline = {
+			.steps = run->block + head->steps.off + head->first_step * sizeof(HjgProgramStep), .sets = run->block + head->values.off,
+			.flags = run->facts + offsetof(RunFacts, flags), .nsteps = head->nsteps, .nregisters = program->result_registers, .groups = 1
+		},
+		.listed = run->facts + offsetof(RunFacts, listed), .ordered = head->first_groups > 0, .order = head->order,
+		.descending = head->descending, .nulls_first = head->nulls_first,
+		.narguments = program->groups->narguments, .group_words = hjg_program_group_words(program->groups->nkeys, program->groups->narguments)
+	};
+	HjgStatus	status = pieces != NULL && bins != NULL ? HJG_OK : HJG_ERR_MEMORY;
+
+	set_source(run, groups, &args.pipeline);
+	if (status == HJG_OK)
+		status = allocate_granted(run, npieces * sizeof(HjgKPiece), &run->pieces);
+	if (status == HJG_OK)
+		status = allocate_granted(run, HJG_K_ORDER_BINS * sizeof(hjg_u64), &args.bins);
+	if (status == HJG_OK)
+	{
+		(void) divide_groups(&run->tables[groups], pieces);
+		status = choose_groups(run, &args, pieces, npieces, bins, result);
+	}
+	/* also of a copy that an error left queued */
+	(void) hjg_cuda_wait(run->stream);
+	hjg_cuda_free(run->stream, run->pieces);
+	hjg_cuda_free(run->stream, args.bins);
+	free(pieces);
+	free(bins);
 	return status;
 }
 
@@ -485,14 +609,14 @@ run_program(ProgramRun *run, HjgCudaProgram *result, const HjgCudaColumn *list, 
 	TRY(hjg_cuda_copy_in(run->stream, run->block, program->block, program->nbytes));
 	TRY(write_descriptors(run, list, places));
 	TRY(run_pipelines(run));
-	return copy_groups(run, result);
+	return copy_result(run, result);
 }
 
 static void
 free_memory(ProgramRun *run)
 {
 	(void) hjg_cuda_wait(run->stream);
-	for (hjg_u32 t = 0; t <= run->program->head->tables.n; t++)
+	for (hjg_u32 t = 0; t < run->program->head->tables.n; t++)
 		free_records(run, &run->tables[t]);
 	hjg_cuda_free(run->stream, run->block);
 	hjg_cuda_free(run->stream, run->columns);

@@ -108,20 +108,23 @@ check_arrays(HjgDeviceProgram *program)
 			program->columns != NULL && program->runs != NULL && program->maps != NULL && program->sets != NULL &&
 			program->arguments != NULL, "the place of an array");
 	REQUIRE(head->pipelines.n >= 1 && head->pipelines.n <= HJG_PROGRAM_MAX_PIPELINES, "the number of pipelines");
-	REQUIRE(head->tables.n == head->pipelines.n - 1, "the number of tables");
+	REQUIRE(head->tables.n == head->pipelines.n, "the number of tables");
 	return NULL;
 }
 
 static const char *
-check_head(const HjgDeviceProgram *program)
+check_tables(const HjgDeviceProgram *program)
 {
 	const HjgProgram *head = program->head;
 
-	REQUIRE(head->nkeys <= HJG_PROGRAM_MAX_KEYS, "the number of keys of groups");
-	REQUIRE(head->arguments.n <= HJG_PROGRAM_MAX_ARGUMENTS, "the number of arguments");
 	for (hjg_u32 t = 0; t < head->tables.n; t++)
-		REQUIRE(program->tables[t].nkeys <= HJG_PROGRAM_MAX_KEYS && program->tables[t].npayload <= HJG_PROGRAM_MAX_PAYLOAD &&
-				program->tables[t].unique <= 1, "a table");
+	{
+		const HjgProgramTable *table = &program->tables[t];
+
+		REQUIRE(table->nkeys <= HJG_PROGRAM_MAX_KEYS && table->npayload <= HJG_PROGRAM_MAX_PAYLOAD && table->unique <= 1 && table->has_groups <= 1, "a table");
+		REQUIRE(table->narguments <= HJG_PROGRAM_MAX_ARGUMENTS && is_range(table->first_argument, table->narguments, head->arguments.n), "the arguments of a table");
+		REQUIRE(table->has_groups ? table->npayload == 0 && table->unique == 0 : table->narguments == 0, "the values of a table");
+	}
 	return NULL;
 }
 
@@ -140,17 +143,21 @@ need_registers(hjg_u32 *nregisters, hjg_u32 n)
 	*nregisters = n > *nregisters ? n : *nregisters;
 }
 
-/* Check a step of a pipeline; filled: tables so far; nsets: numbers of sets so far. */
+/* Check a step of a pipeline, or (NULL) of the result; filled: tables so far; nsets: numbers of sets so far. */
 static const char *
-check_step(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, const HjgProgramStep *step, const bool *filled,
-		   hjg_u64 *nsets, hjg_u32 *nregisters)
+check_step(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, const HjgProgramTable *source, const HjgProgramStep *step,
+		   const bool *filled, hjg_u64 *nsets, hjg_u32 *nregisters)
 {
 	REQUIRE(step->op < HJG_PROGRAM_OPS, "a step's operation");
 	need_registers(nregisters, registers_to(step->to, 1));
 	need_registers(nregisters, registers_to(step->left, 1));
 	need_registers(nregisters, registers_to(step->right, 1));
 	if (step->op == HJG_PROGRAM_COLUMN)
-		REQUIRE(step->arg < pipeline->ncolumns, "a step's column");
+		REQUIRE(pipeline != NULL && step->arg < pipeline->ncolumns, "a step's column");
+	if (step->op == HJG_PROGRAM_ROW)
+		REQUIRE(source == NULL, "a row's number");
+	if (step->op == HJG_PROGRAM_GROUP)
+		REQUIRE(source != NULL && step->arg < HJG_PROGRAM_GROUP_VALUES(source->nkeys, source->narguments), "a value of a group");
 	if (step->op == HJG_PROGRAM_IN_SET || step->op == HJG_PROGRAM_NOT_IN_SET)
 	{
 		REQUIRE(step->low >= 0 && is_range(step->arg, (hjg_u64) step->low, program->head->values.n), "a step's set");
@@ -162,7 +169,8 @@ check_step(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, 
 	}
 	if (step->op >= HJG_PROGRAM_PROBE_INNER)
 	{
-		REQUIRE(step->arg < program->head->tables.n && filled[step->arg], "a step's table");
+		/* when the result is listed, hash tables are gone */
+		REQUIRE(pipeline != NULL && step->arg < program->head->tables.n && filled[step->arg] && !program->tables[step->arg].has_groups, "a step's table");
 		need_registers(nregisters, registers_to(step->left, program->tables[step->arg].nkeys));
 		if (step->op <= HJG_PROGRAM_PROBE_LEFT)
 			need_registers(nregisters, registers_to(step->to, program->tables[step->arg].npayload));
@@ -170,31 +178,48 @@ check_step(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, 
 	return NULL;
 }
 
+/* Check steps one after the other; they need registers. */
+static const char *
+check_steps(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, const HjgProgramTable *source, hjg_u32 first, hjg_u32 n,
+			const bool *filled, hjg_u64 *nsets, hjg_u32 *nregisters)
+{
+	REQUIRE(n <= HJG_PROGRAM_MAX_STEPS && is_range(first, n, program->head->steps.n), "the steps of a pipeline");
+	for (hjg_u32 s = 0; s < n; s++)
+		CHECK(check_step(program, pipeline, source, &program->steps[first + s], filled, nsets, nregisters));
+	return NULL;
+}
+
 static const char *
 check_sink(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, bool last, bool *filled, hjg_u32 *nregisters)
 {
-	const HjgProgram *head = program->head;
-	hjg_u32		nkeys = head->nkeys;
-	hjg_u32		npayload = 0;
+	const HjgProgramTable *table;
 
-	REQUIRE((pipeline->sink == HJG_PROGRAM_TO_GROUPS) == last, "a pipeline without its sink");
-	if (last)
-		for (hjg_u32 i = 0; i < head->arguments.n; i++)
-		{
-			REQUIRE(program->arguments[i].reg < HJG_PROGRAM_REGISTERS, "an argument");
-			need_registers(nregisters, registers_to(program->arguments[i].reg, 1));
-		}
-	else
+	REQUIRE(pipeline->sink < program->head->tables.n && !filled[pipeline->sink], "a pipeline's table");
+	table = &program->tables[pipeline->sink];
+	filled[pipeline->sink] = true;
+	REQUIRE(table->has_groups || !last, "a program without groups");
+	for (hjg_u32 i = table->first_argument; i < table->first_argument + table->narguments; i++)
 	{
-		REQUIRE(pipeline->sink < head->tables.n && !filled[pipeline->sink], "a pipeline's table");
-		filled[pipeline->sink] = true;
-		nkeys = program->tables[pipeline->sink].nkeys;
-		npayload = program->tables[pipeline->sink].npayload;
+		REQUIRE(program->arguments[i].reg < HJG_PROGRAM_REGISTERS, "an argument");
+		need_registers(nregisters, registers_to(program->arguments[i].reg, 1));
 	}
-	for (hjg_u32 k = 0; k < nkeys; k++)
+	for (hjg_u32 k = 0; k < table->nkeys; k++)
 		need_registers(nregisters, registers_to(pipeline->keys[k], 1));
-	for (hjg_u32 p = 0; p < npayload; p++)
+	for (hjg_u32 p = 0; p < table->npayload; p++)
 		need_registers(nregisters, registers_to(pipeline->payload[p], 1));
+	return NULL;
+}
+
+/* Find the groups that a pipeline reads; *source is NULL if it reads a table. */
+static const char *
+check_source(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, const bool *filled, const HjgProgramTable **source)
+{
+	*source = NULL;
+	if (pipeline->source == HJG_PROGRAM_FROM_SEGMENTS)
+		return NULL;
+	REQUIRE(pipeline->source < program->head->tables.n && filled[pipeline->source] && program->tables[pipeline->source].has_groups, "a pipeline's source");
+	REQUIRE(pipeline->nsegments == 0 && pipeline->ncolumns == 0, "the segments of a pipeline with a source");
+	*source = &program->tables[pipeline->source];
 	return NULL;
 }
 
@@ -259,7 +284,28 @@ check_segments(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeli
 		end_column = (hjg_u64) segment->first_column + pipeline->ncolumns;
 		end_run = (hjg_u64) segment->first_run + segment->nruns;
 	}
+	if (pipeline->source != HJG_PROGRAM_FROM_SEGMENTS)
+		nrows = program->tables[pipeline->source].max_rows;
 	REQUIRE(nrows == pipeline->nrows && nrows <= UINT32_MAX, "the rows of a pipeline");
+	return NULL;
+}
+
+/* ---- the result ---- */
+
+static const char *
+check_program_result(HjgDeviceProgram *program, const bool *filled, hjg_u64 *nsets)
+{
+	const HjgProgram *head = program->head;
+	const HjgProgramTable *groups = &program->tables[program->pipelines[head->pipelines.n - 1].sink];
+
+	program->groups = groups;
+	program->result_registers = 1;
+	CHECK(check_steps(program, NULL, groups, head->first_step, head->nsteps, filled, nsets, &program->result_registers));
+	/* the one group of all rows is always in it */
+	REQUIRE(groups->nkeys > 0 || (head->nsteps == 0 && head->first_groups == 0), "the steps of the only group");
+	REQUIRE(head->order < HJG_PROGRAM_REGISTERS && head->descending <= 1 && head->nulls_first <= 1, "the order of the result");
+	need_registers(&program->result_registers, registers_to(head->order, 1));
+	REQUIRE(program->result_registers <= HJG_PROGRAM_REGISTERS, "a register");
 	return NULL;
 }
 
@@ -270,23 +316,22 @@ hjg_device_program_check(HjgDeviceProgram *program, hjg_u64 kept_bytes)
 	hjg_u64		nsets = 0;
 
 	CHECK(check_arrays(program));
-	CHECK(check_head(program));
+	CHECK(check_tables(program));
 	program->column_rows = calloc((size_t) program->head->columns.n + 1, sizeof(hjg_u32));
 	REQUIRE(program->column_rows != NULL, "memory for its check");
 	for (hjg_u32 p = 0; p < program->head->pipelines.n; p++)
 	{
 		const HjgProgramPipeline *pipeline = &program->pipelines[p];
+		const HjgProgramTable *source;
 		hjg_u32    *nregisters = &program->nregisters[p];
 
 		*nregisters = 1;
-		REQUIRE(pipeline->nsteps <= HJG_PROGRAM_MAX_STEPS && is_range(pipeline->first_step, pipeline->nsteps, program->head->steps.n),
-				"the steps of a pipeline");
+		CHECK(check_source(program, pipeline, filled, &source));
 		REQUIRE(pipeline->ncolumns <= HJG_PROGRAM_MAX_COLUMNS, "the columns of a pipeline");
-		for (hjg_u32 s = 0; s < pipeline->nsteps; s++)
-			CHECK(check_step(program, pipeline, &program->steps[pipeline->first_step + s], filled, &nsets, nregisters));
+		CHECK(check_steps(program, pipeline, source, pipeline->first_step, pipeline->nsteps, filled, &nsets, nregisters));
 		CHECK(check_sink(program, pipeline, p + 1 == program->head->pipelines.n, filled, nregisters));
 		REQUIRE(*nregisters <= HJG_PROGRAM_REGISTERS, "a register");
 		CHECK(check_segments(program, pipeline, kept_bytes));
 	}
-	return NULL;
+	return check_program_result(program, filled, &nsets);
 }

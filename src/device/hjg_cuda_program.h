@@ -57,6 +57,8 @@ typedef struct HjgCudaProgram
 
 /* Memory that a table may have for the most rows, at once; tests make it small. */
 extern size_t hjg_cuda_program_generous_bytes;
+/* Groups that may come beside the first ones that are wanted, to save a look at all; tests allow none. */
+extern hjg_u64 hjg_cuda_program_few_more;
 
 /* Run a checked program; the context is current. */
 extern HjgStatus hjg_cuda_program_run(HjgCudaProgram *result, const HjgDeviceProgram *program, const HjgKeptFile *kept);

@@ -25,7 +25,9 @@ typedef struct HjgDeviceProgram
 	const int64_t *sets;
 	const HjgProgramArgument *arguments;
 	hjg_u32    *column_rows;	/* rows of each column; 0: no pipeline reads it */
-	hjg_u32		nregisters[HJG_PROGRAM_MAX_PIPELINES];	/* registers of each pipeline are below */
+	hjg_u32		nregisters[HJG_PROGRAM_MAX_PIPELINES];	/* registers of each pipeline are below, */
+	hjg_u32		result_registers;	/* and those of the result */
+	const HjgProgramTable *groups;	/* of the result */
 } HjgDeviceProgram;
 
 /* Copy a program out of a job's build side, once.  Freed by hjg_device_program_free(), also after an error. */

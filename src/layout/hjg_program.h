@@ -6,9 +6,10 @@
  * from these columns, without a worker process and without keys and pairs going to and fro.  What cannot be written as a program
  * is not: then the node runs as always.
  *
- * Pipelines.  A program is a list of pipelines, which run one after the other.  Each reads the rows of one table, applies its
- * steps to each row, and ends in a sink: a hash table, which later pipelines probe, or, for the last pipeline, the groups.  A row
- * has HJG_PROGRAM_REGISTERS registers, each a signed 64-bit integer or NULL, all NULL at first.  Integers, dates and times are
+ * Pipelines.  A program is a list of pipelines, which run one after the other.  Each reads the rows of a table, or groups that a
+ * pipeline before has made, applies its steps to each row, and ends in a sink: a hash table, which later pipelines probe, or
+ * groups, with totals of their rows.  The groups of the last pipeline are the result: those that pass the steps of the result, and
+ * of these, if it has an order, the first ones.  A row has HJG_PROGRAM_REGISTERS registers, each a signed 64-bit integer or NULL, all NULL at first.  Integers, dates and times are
  * themselves, numerics are integers of one scale, which only the writer knows, and strings are the numbers that the writer gave
  * them (maps).  A boolean is 0 or 1, never NULL.
  *
@@ -47,6 +48,8 @@
 typedef enum HjgProgramOp
 {
 	HJG_PROGRAM_COLUMN,			/* to = column `arg` of the pipeline */
+	HJG_PROGRAM_GROUP,			/* to = value `arg` of the group, see HJG_PROGRAM_GROUP_ROWS */
+	HJG_PROGRAM_ROW,			/* to = HJG_PROGRAM_MAX_SEGMENT_ROWS * number of the segment + the row's number in it */
 	HJG_PROGRAM_CONSTANT,		/* to = low, or NULL if high is not 0 */
 	HJG_PROGRAM_ADD,			/* to = left + right; NULL if one of them is, as of the next three */
 	HJG_PROGRAM_SUBTRACT,
@@ -116,21 +119,41 @@ typedef struct HjgProgramRun
 typedef struct HjgProgramSegment
 {
 	hjg_u32		nrows;
+	hjg_u32		number;			/* for the writer */
 	hjg_u32		first_column;	/* of as many columns as the pipeline has */
 	hjg_u32		first_run;
 	hjg_u32		nruns;
+	hjg_u32		pad;
 } HjgProgramSegment;
 
-/* A hash table that a pipeline fills.  Rows with a NULL key are not entered. */
+/*
+ * What a pipeline fills: a hash table, which later ones probe, or groups, which later ones read.  Rows with a NULL key are not
+ * entered into a hash table; in groups it is a key.
+ */
 typedef struct HjgProgramTable
 {
-	hjg_u32		nkeys;
+	hjg_u32		nkeys;			/* groups: 0: there is one group, in the result also without rows */
 	hjg_u32		npayload;
 	hjg_u32		unique;			/* 1: if a key comes twice, the program cannot be run; 0: rows after the first of a key are ignored */
-	hjg_u32		pad;
-	hjg_u64		max_rows;		/* that come to the sink, at most */
-	hjg_u64		expected_rows;
+	hjg_u32		has_groups;		/* 1: it has groups, with totals of the arguments arguments[first_argument .. + narguments - 1] */
+	hjg_u32		first_argument;
+	hjg_u32		narguments;
+	hjg_u64		max_rows;		/* of a hash table: that come to the sink, at most; groups: with more the program cannot be run */
+	hjg_u64		expected_rows;	/* or groups */
 } HjgProgramTable;
+
+/* Values of a group, for steps: its keys, its number of rows, and of each argument the next four. */
+#define HJG_PROGRAM_GROUP_ROWS(nkeys) (nkeys)
+#define HJG_PROGRAM_GROUP_VALUE(nkeys, argument, part) ((nkeys) + 1 + 4 * (argument) + (part))
+#define HJG_PROGRAM_GROUP_VALUES(nkeys, narguments) ((nkeys) + 1 + 4 * (narguments))
+
+typedef enum HjgProgramGroupPart
+{
+	HJG_PROGRAM_GROUP_COUNT,	/* rows where it is not NULL; if there are none the others are NULL */
+	HJG_PROGRAM_GROUP_SUM,		/* modulo 2^64 */
+	HJG_PROGRAM_GROUP_LEAST,
+	HJG_PROGRAM_GROUP_GREATEST
+} HjgProgramGroupPart;
 
 /* An argument of aggregates: the groups have totals of it. */
 typedef struct HjgProgramArgument
@@ -142,8 +165,8 @@ typedef struct HjgProgramArgument
 	hjg_u64		greatest;		/* magnitude of its values, at most; all-ones: not known */
 } HjgProgramArgument;
 
-/* A pipeline's sink. */
-#define HJG_PROGRAM_TO_GROUPS 0xFFFFFFFFu
+/* A pipeline's source. */
+#define HJG_PROGRAM_FROM_SEGMENTS 0xFFFFFFFFu
 
 typedef struct HjgProgramPipeline
 {
@@ -152,9 +175,11 @@ typedef struct HjgProgramPipeline
 	hjg_u32		first_segment;
 	hjg_u32		nsegments;
 	hjg_u32		ncolumns;
-	hjg_u32		sink;			/* number of a table, or HJG_PROGRAM_TO_GROUPS */
-	hjg_u64		nrows;			/* of all runs */
-	hjg_u8		keys[HJG_PROGRAM_MAX_KEYS];	/* registers, of the table or the groups */
+	hjg_u32		source;			/* groups: the number of their table; then it has neither segments nor columns */
+	hjg_u32		sink;			/* number of a table */
+	hjg_u32		pad;
+	hjg_u64		nrows;			/* of all runs; or max_rows of the source */
+	hjg_u8		keys[HJG_PROGRAM_MAX_KEYS];	/* registers */
 	hjg_u8		payload[HJG_PROGRAM_MAX_PAYLOAD];
 } HjgProgramPipeline;
 
@@ -168,8 +193,8 @@ typedef struct HjgProgramArray
 typedef struct HjgProgram
 {
 	hjg_u64		nbytes;			/* of the block, a multiple of 8 */
-	HjgProgramArray pipelines;	/* HjgProgramPipeline; the last one makes the groups */
-	HjgProgramArray tables;		/* HjgProgramTable; each is filled by one pipeline, before it is probed */
+	HjgProgramArray pipelines;	/* HjgProgramPipeline; the last one makes the groups of the result */
+	HjgProgramArray tables;		/* HjgProgramTable; each is filled by one pipeline, before it is probed or read */
 	HjgProgramArray steps;		/* HjgProgramStep */
 	HjgProgramArray segments;	/* HjgProgramSegment */
 	HjgProgramArray columns;	/* HjgProgramColumn */
@@ -177,10 +202,14 @@ typedef struct HjgProgram
 	HjgProgramArray maps;		/* hjg_u32 */
 	HjgProgramArray values;		/* int64_t, of sets */
 	HjgProgramArray arguments;	/* HjgProgramArgument */
-	hjg_u32		nkeys;			/* of groups; 0: there is one group, also without rows */
+	hjg_u32		first_step;		/* of the result: groups that do not go on are not in it */
+	hjg_u32		nsteps;
+	hjg_u32		order;			/* register by which the groups are ordered, after these steps */
+	hjg_u32		descending;		/* 1: the greatest come first */
+	hjg_u32		nulls_first;
 	hjg_u32		pad;
-	hjg_u64		expected_groups;
-	hjg_u64		max_groups;		/* with more the program cannot be run */
+	hjg_u64		first_groups;	/* so many of the first groups are wanted, and those that are equal to the last of them; more may come; 0: all */
+	hjg_u64		max_groups;		/* of the result: with more the program cannot be run */
 } HjgProgram;
 
 /*

@@ -27,7 +27,7 @@ typedef struct HjgKColumn
 	hjg_u32		nwords;
 } HjgKColumn;
 
-/* Rows of a segment that a block works on at a time: those of [first_row, end_row) that are in one of the runs. */
+/* Rows that a block works on at a time: those of [first_row, end_row) of a segment that are in one of the runs, or slots of groups. */
 typedef struct HjgKPiece
 {
 	hjg_u32		first_row;
@@ -35,7 +35,7 @@ typedef struct HjgKPiece
 	hjg_u32		first_column;
 	hjg_u32		first_run;
 	hjg_u32		nruns;			/* 1: all of them are */
-	hjg_u32		pad;
+	hjg_u32		segment;		/* number of the segment */
 } HjgKPiece;
 
 /*
@@ -76,11 +76,20 @@ typedef struct HjgKValue
 /* Most values: the rows, and of each argument its NULLs, two parts of a sum, and two extremes. */
 #define HJG_K_MOST_VALUES (1 + HJG_PROGRAM_MAX_ARGUMENTS * 5)
 
+/* Places of an argument's values in a record; 0: not wanted. */
+typedef struct HjgKArgument
+{
+	hjg_u8		nulls;
+	hjg_u8		sum;			/* HJG_K_SUM, or HJG_K_SUM_LOW and behind it HJG_K_SUM_HIGH */
+	hjg_u8		sum_parts;
+	hjg_u8		extremes;
+} HjgKArgument;
+
 /* Flags that kernels set. */
 #define HJG_K_TABLE_FULL 1u
 #define HJG_K_KEY_TWICE 2u
 
-/* hjg_k_fill_records, hjg_k_group_rows: a pipeline. */
+/* hjg_k_fill_records, hjg_k_group_rows: a pipeline. Its rows are those of the pieces, or the groups of the source in these slots. */
 typedef struct HjgKPipeline
 {
 	hjg_u64		steps;			/* HjgProgramStep[nsteps] */
@@ -97,30 +106,40 @@ typedef struct HjgKPipeline
 	hjg_u32		nvalues;
 	hjg_u32		near_slots;		/* of a block's own table of groups, in shared memory; 0: there is none */
 	hjg_u32		groups;			/* the sink has groups: NULL is a key, too */
+	hjg_u32		from_groups;	/* it has a source */
+	hjg_u32		pad;
+	HjgKRecords source;
 	HjgKRecords sink;
 	HjgKRecords tables[HJG_PROGRAM_MAX_PIPELINES];
 	hjg_u8		keys[HJG_PROGRAM_MAX_KEYS];
 	HjgKValue	values[HJG_K_MOST_VALUES];
+	HjgKArgument arguments[HJG_PROGRAM_MAX_ARGUMENTS];	/* of the source */
 } HjgKPipeline;
 
-/* Places of an argument's values in a record; 0: not wanted. */
-typedef struct HjgKArgument
-{
-	hjg_u8		nulls;
-	hjg_u8		sum;			/* HJG_K_SUM, or HJG_K_SUM_LOW and behind it HJG_K_SUM_HIGH */
-	hjg_u8		sum_parts;
-	hjg_u8		extremes;
-} HjgKArgument;
+/* Digits of the groups' order: the places of groups are counted digit by digit, from the highest one. */
+#define HJG_K_ORDER_BITS 16
+#define HJG_K_ORDER_BINS (1u << HJG_K_ORDER_BITS)
 
-/* hjg_k_count_records: adds the number of groups to listed; hjg_k_list_groups: writes them, and counts them there. */
-typedef struct HjgKGroupList
+/*
+ * The result: groups of the pipeline's source that go on, by a number that ascends in their order.  hjg_k_count_groups adds those whose
+ * number begins with `prefix` to the bin of its next digit; hjg_k_list_groups writes those up to `last`, and counts them in listed.
+ */
+typedef struct HjgKResult
 {
-	HjgKRecords table;
+	HjgKPipeline pipeline;
 	hjg_u64		words;
 	hjg_u64		listed;			/* hjg_u64, zeroed by the caller */
+	hjg_u64		bins;			/* hjg_u64[HJG_K_ORDER_BINS], zeroed by the caller */
+	hjg_u64		prefix;
+	hjg_u64		last;
+	hjg_u32		shift;			/* bits behind the digit */
+	hjg_u32		ordered;		/* 0: all groups have the number 0 */
+	hjg_u32		order;			/* register */
+	hjg_u32		descending;
+	hjg_u32		nulls_first;
 	hjg_u32		narguments;
 	hjg_u32		group_words;	/* hjg_program_group_words() */
-	HjgKArgument arguments[HJG_PROGRAM_MAX_ARGUMENTS];
-} HjgKGroupList;
+	hjg_u32		pad;
+} HjgKResult;
 
 #endif							/* HJG_PROGRAM_ARGS_H */

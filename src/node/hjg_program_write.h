@@ -2,8 +2,8 @@
  * hjg_program_write.h
  *	  Writes the plan below a GpuAggregate as a program for the device process (layout/hjg_program.h).
  *
- * Internal to the room "node". node_program.c decides, runs the program and takes its groups; node_program_rows.c writes the
- * pipelines of scans and joins, node_program_filter.c conditions, node_program_expr.c arguments of aggregates;
+ * Internal to the room "node". node_program.c decides, runs the program and takes its groups; node_program_group.c writes groups,
+ * node_program_rows.c the pipelines of scans and joins, node_program_filter.c conditions, node_program_expr.c arguments of aggregates;
  * node_program_block.c has the block that all of them write to.
  *
  * Every function that writes returns false, or -1, if something cannot be written; writer->why says what.
@@ -34,8 +34,16 @@ typedef enum HjgValueForm
 {
 	HJG_VALUE_INTEGER,
 	HJG_VALUE_NUMBER,			/* a numeric as an integer */
-	HJG_VALUE_WORD				/* a string */
+	HJG_VALUE_WORD,				/* a string, as its number among some; */
+	HJG_VALUE_ROW				/* or as the number of a row that has it */
 } HjgValueForm;
+
+/* Rows of a table, which a program tells by numbers. */
+typedef struct HjgToldRows
+{
+	SeqScanState *seq;
+	HjgCollection collection;
+} HjgToldRows;
 
 /* A column of rows, or an expression: its form, and bounds of its values. */
 typedef struct HjgProgramValue
@@ -48,7 +56,10 @@ typedef struct HjgProgramValue
 	int64		greatest;
 	int			collected;		/* column of the pipeline's collection that it is, or -1 */
 	int			reg;			/* register that has it, or -1: the collected column was not loaded yet */
+	int			of_group;		/* likewise: 1 + the number of the group's value that it is; or 0 */
 	HjgProgramWords *words;		/* of a string in a register */
+	const HjgToldRows *rows;	/* of a string by its row: those that it is one of, */
+	AttrNumber	attno;			/* and its attribute */
 	bool		own_scales;		/* each number has a display scale of its own, not above `scale`, */
 	int			scale_reg;		/* in this register */
 } HjgProgramValue;
@@ -128,9 +139,13 @@ extern int	hjg_program_source(HjgProgramWriter *writer, HjgProgramSource source)
 extern int	hjg_program_load(HjgProgramWriter *writer, HjgProgramValue *value);
 /* Have n values in registers one after the other; returns the first one, or -1. They are copies if *taken is set. */
 extern int	hjg_program_load_all(HjgProgramWriter *writer, HjgProgramValue **values, int n, bool *taken);
-/* Begin a pipeline over the collection; end it at a table, or HJG_PROGRAM_TO_GROUPS. */
+/* Begin a pipeline over the collection, or over the groups of the table that was written last; */
 extern void hjg_program_begin_pipeline(HjgProgramWriter *writer);
-extern bool hjg_program_end_pipeline(HjgProgramWriter *writer, uint32 sink);
+extern void hjg_program_begin_groups(HjgProgramWriter *writer);
+/* and end it with a table that it fills; last: the result's, for which it is divided among the devices. */
+extern bool hjg_program_end_pipeline(HjgProgramWriter *writer, HjgProgramTable table, bool last);
+/* Count the rows, or groups, of the current pipeline, at most. */
+extern uint64 hjg_program_source_rows(const HjgProgramWriter *writer);
 /*
  * Put the blocks together, of parts that the writer and the tasks' heads have; head: what all of these have in common. Share i goes to devices[i],
  * or is left out if it has no rows and is not the only one. Returns the number of tasks; 0: it cannot be done.
@@ -144,6 +159,29 @@ extern int	hjg_program_finish(HjgProgramWriter *writer, const HjgProgram *head, 
  * values[] of the wanted columns. scan: the plan's table, if it is one.
  */
 extern bool hjg_program_write_rows(HjgProgramWriter *writer, PlanState *plan, HjgScan *scan, const Bitmapset *wanted, HjgProgramValue *values);
+
+/* ---------- node_program_group.c ---------- */
+
+/* The groups of a GpuAggregate, as a program makes them. */
+typedef struct HjgProgramGroups
+{
+	HjgAggregateState *state;
+	HjgProgramValue *values;	/* by column of the child */
+	int			nkeys;
+	int			keys[HJG_PROGRAM_MAX_KEYS];	/* columns of the child */
+	int			ncolumns;		/* of the child, that groups have values of: */
+	int		   *columns;
+	int		   *key_of;			/* the key that tells the value of column i of these */
+	bool		exact;			/* each of these is one of the node's groups, and not a part of one */
+	int			narguments;		/* those of the aggregates, then scales of their values */
+	HjgProgramValue arguments[HJG_PROGRAM_MAX_ARGUMENTS];	/* of the aggregates */
+	int			scale_of[HJG_PROGRAM_MAX_ARGUMENTS];	/* argument that is the scale of this one's values, or -1 */
+} HjgProgramGroups;
+
+/* Write the pipelines of the groups, of which at most this many are made; last: they are the result. */
+extern bool hjg_program_write_groups(HjgProgramWriter *writer, HjgProgramGroups *groups, uint64 most_groups, double expected_groups, bool last);
+/* Write HAVING over these groups, and the order of the first ones; sets both in the head, or leaves out what the node does as well. */
+extern bool hjg_program_write_result(HjgProgramWriter *writer, HjgProgramGroups *groups, HjgProgram *head);
 
 /* ---------- node_program_filter.c ---------- */
 

@@ -28,136 +28,32 @@
 /* Bytes of a group in the node's table, about, beside its totals. */
 #define GROUP_BYTES 64
 
-/* The groups of a program. */
-typedef struct ProgramGroups
+/* Columns of a table that groups have of one of its rows. */
+typedef struct FetchedColumns
+{
+	int			key;			/* tells the row */
+	int			ncolumns;
+	int		   *columns;		/* of the groups */
+	const HjgToldRows *rows;
+	HjgRowFetcher *fetcher;
+	Datum	   *values;
+	bool	   *isnull;
+} FetchedColumns;
+
+/* Programs for the groups of a node, and what has come of them. */
+typedef struct ProgramRuns
 {
 	HjgAggregateState *state;
 	HjgProgramWriter *writer;
-	HjgProgramValue *values;	/* by column of the child */
-	int			nkeys;
-	int			columns[HJG_PROGRAM_MAX_KEYS];	/* of the child, that the keys are */
-	int			narguments;		/* of the program: those of the aggregates, then scales of their values */
-	HjgProgramValue arguments[HJG_PROGRAM_MAX_ARGUMENTS];	/* of the aggregates */
-	int			scale_of[HJG_PROGRAM_MAX_ARGUMENTS];	/* argument that is the scale of this one's values, or -1 */
+	HjgProgramGroups groups;
 	HjgProgram	head;			/* of all programs, without their arrays */
 	int			ntasks;
 	HjgProgramTask tasks[HJG_MAX_DEVICES];
-} ProgramGroups;
+	int			nfetched;
+	FetchedColumns fetched[HJG_PROGRAM_MAX_KEYS];
+} ProgramRuns;
 
 /* ---------- writing ---------- */
-
-static bool
-add_key_column(ProgramGroups *groups, int column)
-{
-	for (int k = 0; k < groups->nkeys; k++)
-		if (groups->columns[k] == column)
-			return true;
-	if (groups->nkeys == HJG_PROGRAM_MAX_KEYS)
-		return hjg_program_refuse(groups->writer, "it has too many keys");
-	groups->columns[groups->nkeys++] = column;
-	return true;
-}
-
-/* Find the child's columns that the groups are made of. */
-static bool
-find_group_columns(ProgramGroups *groups, Bitmapset **wanted)
-{
-	const HjgAggregateState *state = groups->state;
-	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
-	List	   *keys = list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS);
-	Bitmapset  *columns = NULL;
-	int			c = -1;
-
-	if (state->nby_core > 0)
-		return hjg_program_refuse(groups->writer, "core computes a key or an argument");
-	hjg_node_columns((Node *) keys, &columns);
-	while ((c = bms_next_member(columns, c)) >= 0)
-		if (!add_key_column(groups, c))
-			return false;
-	for (int i = 0; i < state->nkept; i++)
-		if (!add_key_column(groups, state->kept[i]))
-			return false;
-	hjg_node_columns(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_ARGUMENTS), wanted);
-	for (int k = 0; k < groups->nkeys; k++)
-		*wanted = bms_add_member(*wanted, groups->columns[k]);
-	return true;
-}
-
-/* Load the keys into registers, which the pipeline's end reads. */
-static bool
-write_keys(ProgramGroups *groups)
-{
-	HjgProgramWriter *writer = groups->writer;
-
-	for (int k = 0; k < groups->nkeys; k++)
-	{
-		HjgProgramValue *value = &groups->values[groups->columns[k]];
-		const int	reg = value->mixed ? -1 : hjg_program_load(writer, value);
-
-		if (reg < 0)
-			return hjg_program_refuse(writer, "a key has numerics of several scales");
-		writer->pipeline.keys[k] = reg;
-	}
-	return true;
-}
-
-static uint64
-magnitude_of(int64 number)
-{
-	return number < 0 ? 0 - (uint64) number : (uint64) number;
-}
-
-/* Write arguments whose greatest value is the display scale of a sum: of each argument whose values have own scales. */
-static bool
-write_scales(ProgramGroups *groups)
-{
-	const int	narguments = groups->narguments;
-
-	for (int a = 0; a < narguments; a++)
-	{
-		const HjgProgramArgument written = {
-			.reg = groups->arguments[a].scale_reg, .wants_extremes = true, .greatest = HJG_NUMERIC_MAX_SCALE
-		};
-
-		groups->scale_of[a] = -1;
-		if (!groups->arguments[a].own_scales)
-			continue;
-		if (groups->narguments == HJG_PROGRAM_MAX_ARGUMENTS)
-			return hjg_program_refuse(groups->writer, "it has too many arguments");
-		groups->scale_of[a] = groups->narguments++;
-		appendBinaryStringInfo(&groups->writer->arguments, (const char *) &written, sizeof(written));
-	}
-	return true;
-}
-
-static bool
-write_arguments(ProgramGroups *groups)
-{
-	HjgProgramWriter *writer = groups->writer;
-	HjgAggregation *aggregation = groups->state->aggregation;
-
-	if (aggregation->narguments > HJG_PROGRAM_MAX_ARGUMENTS)
-		return hjg_program_refuse(writer, "it has too many arguments");
-	for (int a = 0; a < aggregation->narguments; a++)
-	{
-		const HjgTotalsArgument *argument = &aggregation->arguments[a];
-		const bool	valued = argument->sum_wanted || argument->extremes_wanted;
-		HjgProgramValue *value = &groups->arguments[a];
-		HjgProgramArgument written = {.wants_sum = argument->sum_wanted, .wants_extremes = argument->extremes_wanted};
-
-		if (!hjg_program_write_argument(writer, argument->expr, groups->values, value))
-			return false;
-		if (valued && value->form == HJG_VALUE_WORD)
-			return hjg_program_refuse(writer, "an argument is a string");
-		if (argument->extremes_wanted && value->own_scales)
-			return hjg_program_refuse(writer, "an argument has numerics of several scales");
-		written.reg = value->reg;
-		written.greatest = Max(magnitude_of(value->least), magnitude_of(value->greatest));
-		appendBinaryStringInfo(&writer->arguments, (const char *) &written, sizeof(written));
-	}
-	groups->narguments = aggregation->narguments;
-	return write_scales(groups);
-}
 
 /* Count the groups that the node's table may have. */
 static uint64
@@ -169,34 +65,29 @@ count_most_groups(const HjgAggregateState *state)
 
 /* Write the programs, for as many devices as the writer was made for. */
 static bool
-write_programs(ProgramGroups *groups, const HjgDeviceId *devices)
+write_programs(ProgramRuns *runs, const HjgDeviceId *devices)
 {
-	HjgAggregateState *state = groups->state;
-	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	const CustomScan *cscan = castNode(CustomScan, runs->state->css.ss.ps.plan);
 	const List *scalars = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS);
-	Bitmapset  *wanted = NULL;
+	const uint64 most_groups = count_most_groups(runs->state);
 
-	groups->values = palloc0((state->child.ncolumns + 1) * sizeof(HjgProgramValue));
-	if (!find_group_columns(groups, &wanted) ||
-		!hjg_program_write_rows(groups->writer, state->child.plan, state->child.scan, wanted, groups->values) ||
-		!write_keys(groups) || !write_arguments(groups) || !hjg_program_end_pipeline(groups->writer, HJG_PROGRAM_TO_GROUPS))
+	runs->groups.state = runs->state;
+	runs->head = (HjgProgram) {.max_groups = most_groups};
+	if (!hjg_program_write_groups(runs->writer, &runs->groups, most_groups, list_nth_int(scalars, HJG_AGGREGATE_SCALAR_PROGRAM_GROUPS), true) ||
+		!hjg_program_write_result(runs->writer, &runs->groups, &runs->head))
 		return false;
-	groups->head = (HjgProgram) {
-		.nkeys = groups->nkeys, .expected_groups = list_nth_int(scalars, HJG_AGGREGATE_SCALAR_PROGRAM_GROUPS),
-		.max_groups = count_most_groups(state)
-	};
-	groups->ntasks = hjg_program_finish(groups->writer, &groups->head, devices, groups->tasks);
-	return groups->ntasks > 0;
+	runs->ntasks = hjg_program_finish(runs->writer, &runs->head, devices, runs->tasks);
+	return runs->ntasks > 0;
 }
 
 /* ---------- the groups ---------- */
 
-/* Make the vector of a key, for the rows of one vector. */
+/* Make the vector of a column of groups. */
 static void
-make_key_vector(const ProgramGroups *groups, int column)
+make_column_vector(const HjgAggregateState *state, int column)
 {
-	TupleDesc	desc = groups->state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	HjgVector  *vector = &groups->state->vectors[column];
+	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	HjgVector  *vector = &state->vectors[column];
 
 	*vector = (HjgVector) {
 		.column = {TupleDescAttr(desc, column)->attlen, TupleDescAttr(desc, column)->attbyval, 0},
@@ -205,9 +96,17 @@ make_key_vector(const ProgramGroups *groups, int column)
 }
 
 static bool
-is_null_key(const ProgramGroups *groups, const uint64 *group, int k)
+is_null_key(const HjgProgramGroups *groups, const uint64 *group, int k)
 {
 	return (group[1 + groups->nkeys] >> k & 1) != 0;
+}
+
+/* Is there a row of this number? */
+static bool
+is_possible_row(const HjgCollection *rows, int64 number)
+{
+	return number >= 0 && number / HJG_PROGRAM_MAX_SEGMENT_ROWS < rows->nsegments &&
+		number % HJG_PROGRAM_MAX_SEGMENT_ROWS < rows->segments[number / HJG_PROGRAM_MAX_SEGMENT_ROWS].nrows;
 }
 
 /* Is a key of a group one that the program can have made? */
@@ -216,12 +115,60 @@ is_possible_key(const HjgProgramValue *value, int64 key, bool isnull)
 {
 	if (isnull)
 		return value->nullable;
-	return value->form == HJG_VALUE_WORD ? key >= 0 && key < value->words->n : key >= value->least && key <= value->greatest;
+	switch (value->form)
+	{
+		case HJG_VALUE_WORD:
+			return key >= 0 && key < value->words->n;
+		case HJG_VALUE_ROW:
+			return is_possible_row(&value->rows->collection, key);
+		default:
+			return key >= value->least && key <= value->greatest;
+	}
 }
 
-/* Put a key of a group into row i of its vector. */
+/* Make what fetches the columns that this key tells. */
+static FetchedColumns
+make_fetched(const HjgProgramGroups *groups, int key)
+{
+	FetchedColumns fetched = {.key = key, .rows = groups->values[groups->keys[key]].rows};
+	AttrNumber *attnos = palloc(groups->ncolumns * sizeof(AttrNumber));
+
+	fetched.columns = palloc(groups->ncolumns * sizeof(int));
+	for (int i = 0; i < groups->ncolumns; i++)
+	{
+		if (groups->key_of[i] != key)
+			continue;
+		attnos[fetched.ncolumns] = groups->values[groups->columns[i]].attno;
+		fetched.columns[fetched.ncolumns++] = groups->columns[i];
+	}
+	fetched.fetcher = hjg_scan_fetcher_create(fetched.rows->seq, fetched.ncolumns, attnos);
+	fetched.values = palloc(fetched.ncolumns * sizeof(Datum));
+	fetched.isnull = palloc(fetched.ncolumns * sizeof(bool));
+	return fetched;
+}
+
+/* Put the columns of a table's row into row i of their vectors; false if it cannot be read. */
+static bool
+fetch_columns(FetchedColumns *fetched, HjgAggregateState *state, int i, int64 number, bool isnull)
+{
+	const HjgCollectedSegment *segments = fetched->rows->collection.segments;
+
+	if (!isnull && !hjg_scan_fetch_row(fetched->fetcher, &segments[number / HJG_PROGRAM_MAX_SEGMENT_ROWS],
+									   (uint32) (number % HJG_PROGRAM_MAX_SEGMENT_ROWS), fetched->values, fetched->isnull))
+		return false;
+	for (int c = 0; c < fetched->ncolumns; c++)
+	{
+		const bool	none = isnull || fetched->isnull[c];
+
+		/* its page may go before the group is taken */
+		hjg_vector_put(&state->vectors[fetched->columns[c]], i, none ? (Datum) 0 : PointerGetDatum(PG_DETOAST_DATUM_COPY(fetched->values[c])), none);
+	}
+	return true;
+}
+
+/* Put the value of a column of a group into row i of its vector, unless it is fetched. */
 static void
-put_group_key(const HjgProgramValue *value, HjgVector *vector, int i, int64 key, bool isnull, HjgNumericSpace *space)
+put_group_column(const HjgProgramValue *value, HjgVector *vector, int i, int64 key, bool isnull, HjgNumericSpace *space)
 {
 	Datum		datum = (Datum) 0;
 
@@ -238,13 +185,39 @@ put_group_key(const HjgProgramValue *value, HjgVector *vector, int i, int64 key,
 			case HJG_VALUE_WORD:
 				datum = PointerGetDatum(value->words->strings[key]);
 				break;
+			case HJG_VALUE_ROW:
+				return;
 		}
 	hjg_vector_put(vector, i, datum, isnull);
 }
 
+/* Put a group of the result into row i of the vectors; false if a column of it cannot be fetched. */
+static bool
+put_group(ProgramRuns *runs, const uint64 *group, int i, HjgNumericSpace *spaces)
+{
+	const HjgProgramGroups *groups = &runs->groups;
+
+	for (int n = 0; n < groups->ncolumns; n++)
+	{
+		const int	column = groups->columns[n];
+		const int	k = groups->key_of[n];
+
+		put_group_column(&groups->values[column], &runs->state->vectors[column], i, (int64) group[1 + k], is_null_key(groups, group, k),
+						 &spaces[n * HJG_VECTOR_ROWS + i]);
+	}
+	for (int f = 0; f < runs->nfetched; f++)
+	{
+		const int	k = runs->fetched[f].key;
+
+		if (!fetch_columns(&runs->fetched[f], runs->state, i, (int64) group[1 + k], is_null_key(groups, group, k)))
+			return false;
+	}
+	return true;
+}
+
 /* Get the words of an argument of a group. */
 static const uint64 *
-argument_words(const ProgramGroups *groups, const uint64 *group, int a)
+argument_words(const HjgProgramGroups *groups, const uint64 *group, int a)
 {
 	return group + 2 + groups->nkeys + a * HJG_PROGRAM_ARGUMENT_WORDS;
 }
@@ -254,7 +227,7 @@ argument_words(const ProgramGroups *groups, const uint64 *group, int a)
  * most this scale.
  */
 static int
-argument_scale(const ProgramGroups *groups, const uint64 *group, int a, int128 *sum)
+argument_scale(const HjgProgramGroups *groups, const uint64 *group, int a, int128 *sum)
 {
 	const uint64 *words = argument_words(groups, group, a);
 	const int	written = groups->arguments[a].scale;
@@ -276,7 +249,7 @@ argument_scale(const ProgramGroups *groups, const uint64 *group, int a, int128 *
 
 /* Add the totals of a group of the result to one of the node's. */
 static void
-merge_group(ProgramGroups *groups, const uint64 *group, uint32 number, uint32 ngroups)
+merge_group(HjgProgramGroups *groups, const uint64 *group, uint32 number, uint32 ngroups)
 {
 	uint64		words[HJG_PROGRAM_MAX_ARGUMENTS * HJG_PROGRAM_ARGUMENT_WORDS];
 	int			scales[HJG_PROGRAM_MAX_ARGUMENTS];
@@ -293,23 +266,19 @@ merge_group(ProgramGroups *groups, const uint64 *group, uint32 number, uint32 ng
 	hjg_aggregation_merge_result(groups->state->aggregation, number, ngroups, group[0], words, scales);
 }
 
-/* Add n groups of the result to those of the node. */
-static void
-add_groups(ProgramGroups *groups, const uint64 *words, int n, HjgNumericSpace *spaces)
+/* Add n groups of the result to those of the node; false if one of them cannot be read. */
+static bool
+add_groups(ProgramRuns *runs, const uint64 *words, int n, HjgNumericSpace *spaces)
 {
-	HjgAggregateState *state = groups->state;
+	HjgAggregateState *state = runs->state;
+	HjgProgramGroups *groups = &runs->groups;
 	const uint32 group_words = hjg_program_group_words(groups->nkeys, groups->narguments);
 	uint32		numbers[HJG_VECTOR_ROWS] = {0};
 	uint32		ngroups = 1;
 
-	for (int i = 0; i < n; i++)
-	{
-		const uint64 *group = words + (size_t) i * group_words;
-
-		for (int k = 0; k < groups->nkeys; k++)
-			put_group_key(&groups->values[groups->columns[k]], &state->vectors[groups->columns[k]], i, (int64) group[1 + k],
-						  is_null_key(groups, group, k), &spaces[k * HJG_VECTOR_ROWS + i]);
-	}
+	for (int row = 0; row < n; row++)
+		if (!put_group(runs, words + (size_t) row * group_words, row, spaces))
+			return false;
 	if (state->groups != NULL)
 	{
 		(void) hjg_computed_rows(state, state->nkey_exprs, n);
@@ -317,13 +286,14 @@ add_groups(ProgramGroups *groups, const uint64 *words, int n, HjgNumericSpace *s
 		(void) hjg_groups_find(state->groups, state->vectors, n, numbers);
 		ngroups = hjg_groups_count(state->groups);
 	}
-	for (int i = 0; i < n; i++)
-		merge_group(groups, words + (size_t) i * group_words, numbers[i], ngroups);
+	for (int row = 0; row < n; row++)
+		merge_group(groups, words + (size_t) row * group_words, numbers[row], ngroups);
+	return true;
 }
 
 /* Can a group have these totals? Rows with NULL are rows, and sums have digits for their scale. */
 static bool
-are_possible_totals(const ProgramGroups *groups, const uint64 *group)
+are_possible_totals(const HjgProgramGroups *groups, const uint64 *group)
 {
 	int128		sum;
 
@@ -338,12 +308,13 @@ are_possible_totals(const ProgramGroups *groups, const uint64 *group)
 
 /* Can a program have had this result? Sums and extremes are not known here. */
 static bool
-is_possible_result(const ProgramGroups *groups, const uint64 *words, uint64 nwords)
+is_possible_result(const ProgramRuns *runs, const uint64 *words, uint64 nwords)
 {
+	const HjgProgramGroups *groups = &runs->groups;
 	const uint32 group_words = hjg_program_group_words(groups->nkeys, groups->narguments);
 	const uint64 ngroups = nwords > 0 ? words[0] : 0;
 
-	if (ngroups > groups->head.max_groups || nwords != 1 + ngroups * group_words || (groups->nkeys == 0 && ngroups != 1))
+	if (ngroups > runs->head.max_groups || nwords != 1 + ngroups * group_words || (groups->nkeys == 0 && ngroups != 1))
 		return false;
 	for (uint64 g = 0; g < ngroups; g++)
 	{
@@ -352,7 +323,7 @@ is_possible_result(const ProgramGroups *groups, const uint64 *words, uint64 nwor
 		if (!are_possible_totals(groups, group))
 			return false;
 		for (int k = 0; k < groups->nkeys; k++)
-			if (!is_possible_key(&groups->values[groups->columns[k]], (int64) group[1 + k], is_null_key(groups, group, k)))
+			if (!is_possible_key(&groups->values[groups->keys[k]], (int64) group[1 + k], is_null_key(groups, group, k)))
 				return false;
 	}
 	return true;
@@ -360,46 +331,67 @@ is_possible_result(const ProgramGroups *groups, const uint64 *words, uint64 nwor
 
 /* Are all results possible? */
 static bool
-are_possible_results(const ProgramGroups *groups)
+are_possible_results(const ProgramRuns *runs)
 {
-	for (int i = 0; i < groups->ntasks; i++)
-		if (!is_possible_result(groups, groups->tasks[i].words, groups->tasks[i].nwords))
+	for (int i = 0; i < runs->ntasks; i++)
+		if (!is_possible_result(runs, runs->tasks[i].words, runs->tasks[i].nwords))
 			return false;
 	return true;
 }
 
-static void
-take_groups(ProgramGroups *groups, const uint64 *words)
+/* Take the groups of a result; false if one of them cannot be read. */
+static bool
+take_groups(ProgramRuns *runs, const uint64 *words)
 {
+	HjgAggregateState *state = runs->state;
+	const HjgProgramGroups *groups = &runs->groups;
 	const uint32 group_words = hjg_program_group_words(groups->nkeys, groups->narguments);
-	HjgNumericSpace *spaces = palloc(Max(groups->nkeys, 1) * HJG_VECTOR_ROWS * sizeof(HjgNumericSpace));
+	HjgNumericSpace *spaces = palloc(Max(groups->ncolumns, 1) * HJG_VECTOR_ROWS * sizeof(HjgNumericSpace));
 	const uint64 ngroups = words[0];
+	MemoryContext fetched = AllocSetContextCreate(CurrentMemoryContext, "GpuAggregate fetched columns", ALLOCSET_DEFAULT_SIZES);
+	bool		done = true;
 
-	memset(groups->state->vectors, 0, groups->state->child.ncolumns * sizeof(HjgVector));
-	for (int k = 0; k < groups->nkeys; k++)
-		make_key_vector(groups, groups->columns[k]);
-	for (uint64 done = 0; done < ngroups; done += HJG_VECTOR_ROWS)
+	memset(state->vectors, 0, state->child.ncolumns * sizeof(HjgVector));
+	for (int i = 0; i < groups->ncolumns; i++)
+		make_column_vector(state, groups->columns[i]);
+	for (uint64 from = 0; from < ngroups && done; from += HJG_VECTOR_ROWS)
 	{
+		MemoryContext caller = MemoryContextSwitchTo(fetched);
+
 		CHECK_FOR_INTERRUPTS();
-		add_groups(groups, words + 1 + done * group_words, (int) Min(ngroups - done, HJG_VECTOR_ROWS), spaces);
+		done = add_groups(runs, words + 1 + from * group_words, (int) Min(ngroups - from, HJG_VECTOR_ROWS), spaces);
+		MemoryContextSwitchTo(caller);
+		MemoryContextReset(fetched);
 	}
+	return done;
 }
 
-/* Take the groups of all results; false, and none is taken, if they are more than the node's table may have. */
-static bool
-take_all_groups(ProgramGroups *groups)
+/* Make what fetches columns. */
+static void
+make_all_fetched(ProgramRuns *runs)
 {
-	HjgAggregateState *state = groups->state;
+	const HjgProgramGroups *groups = &runs->groups;
 
-	for (int i = 0; i < groups->ntasks; i++)
-	{
-		take_groups(groups, groups->tasks[i].words);
-		if (state->groups == NULL || hjg_groups_count(state->groups) <= groups->head.max_groups)
-			continue;
-		hjg_aggregation_clear(state->aggregation, hjg_groups_reset(state->groups, 0));
-		return false;
-	}
-	return true;
+	for (int k = 0; k < groups->nkeys; k++)
+		if (groups->values[groups->keys[k]].form == HJG_VALUE_ROW)
+			runs->fetched[runs->nfetched++] = make_fetched(groups, k);
+}
+
+/* Take the groups of all results; false, and none is taken, if one cannot be fetched, or they are more than the node's table may have. */
+static bool
+take_all_groups(ProgramRuns *runs)
+{
+	HjgAggregateState *state = runs->state;
+	bool		done = true;
+
+	make_all_fetched(runs);
+	for (int i = 0; i < runs->ntasks && done; i++)
+		done = take_groups(runs, runs->tasks[i].words) && (state->groups == NULL || hjg_groups_count(state->groups) <= runs->head.max_groups);
+	for (int f = 0; f < runs->nfetched; f++)
+		hjg_scan_fetcher_end(runs->fetched[f].fetcher);
+	if (!done)
+		hjg_aggregation_clear(state->aggregation, state->groups != NULL && hjg_groups_reset(state->groups, 0));
+	return done;
 }
 
 /* ---------- running ---------- */
@@ -439,15 +431,15 @@ choose_devices(HjgDeviceId planned, HjgDeviceId *devices)
 
 /* Run the programs, and take their groups; returns why that was not possible. */
 static HjgReason
-run_programs(ProgramGroups *groups, HjgJobStats *stats)
+run_programs(ProgramRuns *runs, HjgJobStats *stats)
 {
 	HjgReason	reason = HJG_REASON_NONE;
 
-	if (!hjg_job_run_programs(groups->tasks, groups->ntasks, stats, &reason))
+	if (!hjg_job_run_programs(runs->tasks, runs->ntasks, stats, &reason))
 		return reason;
-	if (!are_possible_results(groups))
+	if (!are_possible_results(runs))
 		return HJG_REASON_BAD_RESULT;
-	return take_all_groups(groups) ? HJG_REASON_NONE : HJG_REASON_PROGRAM_REFUSED;
+	return take_all_groups(runs) ? HJG_REASON_NONE : HJG_REASON_PROGRAM_REFUSED;
 }
 
 /* Write and run the programs, and take their groups; false if that was not possible, with the reason in the report. */
@@ -456,19 +448,19 @@ run_and_take(HjgAggregateState *state, HjgDeviceId planned)
 {
 	HjgDeviceId devices[HJG_MAX_DEVICES];
 	const int	ndevices = choose_devices(planned, devices);
-	ProgramGroups groups = {.state = state, .writer = hjg_program_writer_create(state->css.ss.ps.state, ndevices)};
+	ProgramRuns runs = {.state = state, .writer = hjg_program_writer_create(state->css.ss.ps.state, ndevices)};
 	HjgProgramFigures *figures = &state->program;
 	HjgReason	reason;
 	HjgJobStats stats;
 
-	if (!write_programs(&groups, devices))
+	if (!write_programs(&runs, devices))
 	{
 		note_refusal(state);
 		hjg_service_count_fallback(HJG_REASON_PROGRAM_REFUSED);
-		figures->why = groups.writer->why;
+		figures->why = runs.writer->why;
 		return false;
 	}
-	reason = run_programs(&groups, &stats);
+	reason = run_programs(&runs, &stats);
 	if (reason != HJG_REASON_NONE)
 	{
 		/* memory that is short now may be short for long */
@@ -481,11 +473,11 @@ run_and_take(HjgAggregateState *state, HjgDeviceId planned)
 	hjg_service_count(HJG_COUNT_PROGRAMS, 1);
 	hjg_stats_add(&figures->stats, &stats);
 	figures->nruns++;
-	figures->ndevices = Max(figures->ndevices, groups.ntasks);
-	for (int i = 0; i < groups.ntasks; i++)
-		figures->bytes += groups.tasks[i].head.nbytes;
+	figures->ndevices = Max(figures->ndevices, runs.ntasks);
+	for (int i = 0; i < runs.ntasks; i++)
+		figures->bytes += runs.tasks[i].head.nbytes;
 	figures->why = NULL;
-	HJG_ADD_COUNTS(state->report.kept_blocks, groups.writer->counts);
+	HJG_ADD_COUNTS(state->report.kept_blocks, runs.writer->counts);
 	return true;
 }
 

@@ -121,6 +121,10 @@ load_into(HjgProgramWriter *writer, const HjgProgramValue *value, int reg)
 	int			zero;
 	bool		done;
 
+	if (value->reg < 0 && value->of_group > 0)
+		return hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_GROUP, .to = reg, .arg = value->of_group - 1});
+	if (value->reg < 0 && value->form == HJG_VALUE_ROW)
+		return hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_ROW, .to = reg});
 	if (value->reg < 0)
 	{
 		source = hjg_program_source(writer, (HjgProgramSource) {.collected = value->collected, .words = value->words});
@@ -233,6 +237,8 @@ map_numbers(HjgProgramWriter *writer, HjgProgramWords *words, const HjgKeptView 
 {
 	if (words->numbers == NULL)
 		make_numbers(words);
+	if (!hjg_kept_check_strings(view))
+		return hjg_program_refuse(writer, "strings are not as they were kept");
 	for (uint32 w = 0; w < view->column->nwords; w++)
 	{
 		if (attlen == -1 && VARATT_IS_COMPRESSED(view->bytes + view->places[w]))
@@ -306,9 +312,32 @@ write_map(HjgProgramWriter *writer, const HjgProgramSource *source, const HjgKep
 void
 hjg_program_begin_pipeline(HjgProgramWriter *writer)
 {
-	writer->pipeline = (HjgProgramPipeline) {.first_step = writer->steps.len / sizeof(HjgProgramStep)};
+	writer->pipeline = (HjgProgramPipeline) {.first_step = writer->steps.len / sizeof(HjgProgramStep), .source = HJG_PROGRAM_FROM_SEGMENTS};
 	writer->nsources = 0;
 	writer->taken = 0;
+}
+
+/* Get the table that was written last. */
+static const HjgProgramTable *
+last_table(const HjgProgramWriter *writer)
+{
+	return (const HjgProgramTable *) (writer->tables.data + writer->tables.len) - 1;
+}
+
+void
+hjg_program_begin_groups(HjgProgramWriter *writer)
+{
+	hjg_program_begin_pipeline(writer);
+	writer->collection = (HjgCollection) {0};
+	writer->desc = NULL;
+	writer->pipeline.source = writer->tables.len / sizeof(HjgProgramTable) - 1;
+	writer->pipeline.nrows = last_table(writer)->max_rows;
+}
+
+uint64
+hjg_program_source_rows(const HjgProgramWriter *writer)
+{
+	return writer->pipeline.source == HJG_PROGRAM_FROM_SEGMENTS ? writer->collection.nrows : writer->pipeline.nrows;
 }
 
 /* Put the memory of a column that is not kept into the block; returns its place. */
@@ -367,16 +396,17 @@ write_source(HjgProgramWriter *writer, const HjgProgramSource *source, const Hjg
 	return write_map(writer, source, &view, &column->map);
 }
 
-/* Write a segment of a share, whose block has neither columns nor runs of the shares before. */
+/* Write the collection's segment of this number for a share, whose block has neither columns nor runs of the shares before. */
 static bool
-write_segment(HjgProgramWriter *writer, const HjgCollectedSegment *collected, HjgProgramShare *share)
+write_segment(HjgProgramWriter *writer, uint32 number, HjgProgramShare *share)
 {
+	const HjgCollectedSegment *collected = &writer->collection.segments[number];
 	const HjgProgramExtent *common = &writer->shares[0].start;
 	HjgProgramSegment *segment = extend_array(&writer->segments, sizeof(HjgProgramSegment));
 	HjgProgramColumn *columns;
 
 	*segment = (HjgProgramSegment) {
-		.nrows = collected->nrows,
+		.nrows = collected->nrows, .number = number,
 		.first_column = (writer->columns.len - share->start.columns + common->columns) / sizeof(HjgProgramColumn),
 		.first_run = (writer->runs.len - share->start.runs + common->runs) / sizeof(HjgProgramRun), .nruns = collected->nruns
 	};
@@ -404,12 +434,13 @@ write_share(HjgProgramWriter *writer, int number, int nshares)
 	HjgProgramShare *share = &writer->shares[number];
 
 	*share = (HjgProgramShare) {.pipeline = writer->pipeline, .start = extent_now(writer)};
+	/* groups are not divided: one device makes them all */
+	if (number > 0)
+		share->pipeline.nrows = 0;
 	for (int s = 0; s < writer->collection.nsegments; s++)
 	{
-		const HjgCollectedSegment *segment = &writer->collection.segments[s];
-
 		CHECK_FOR_INTERRUPTS();
-		if (segment->number % nshares == number && !write_segment(writer, segment, share))
+		if (writer->collection.segments[s].number % nshares == number && !write_segment(writer, s, share))
 			return false;
 	}
 	share->end = extent_now(writer);
@@ -417,21 +448,22 @@ write_share(HjgProgramWriter *writer, int number, int nshares)
 }
 
 bool
-hjg_program_end_pipeline(HjgProgramWriter *writer, uint32 sink)
+hjg_program_end_pipeline(HjgProgramWriter *writer, HjgProgramTable table, bool last)
 {
 	const uint64 column_bytes = (uint64) writer->collection.nsegments * writer->nsources * sizeof(HjgProgramColumn);
-	const bool	last = sink == HJG_PROGRAM_TO_GROUPS;
+	const int	nshares = last ? writer->nshares : 1;
 
 	if (writer->columns.len + column_bytes > HJG_PROGRAM_MAX_BYTES)
 		return hjg_program_refuse(writer, "it is too large");
-	if (writer->pipelines.len / sizeof(HjgProgramPipeline) == HJG_PROGRAM_MAX_PIPELINES)
+	if (writer->tables.len / sizeof(HjgProgramTable) == HJG_PROGRAM_MAX_PIPELINES)
 		return hjg_program_refuse(writer, "it has too many tables");
 	enlargeStringInfo(&writer->columns, (int) column_bytes);
 	writer->pipeline.first_segment = writer->segments.len / sizeof(HjgProgramSegment);
 	writer->pipeline.ncolumns = writer->nsources;
-	writer->pipeline.sink = sink;
-	for (int number = 0; number < (last ? writer->nshares : 1); number++)
-		if (!write_share(writer, number, last ? writer->nshares : 1))
+	writer->pipeline.sink = writer->tables.len / sizeof(HjgProgramTable);
+	appendBinaryStringInfo(&writer->tables, (const char *) &table, sizeof(table));
+	for (int number = 0; number < nshares; number++)
+		if (!write_share(writer, number, nshares))
 			return false;
 	if (!last)
 		appendBinaryStringInfo(&writer->pipelines, (const char *) &writer->shares[0].pipeline, sizeof(HjgProgramPipeline));
@@ -500,6 +532,7 @@ int
 hjg_program_finish(HjgProgramWriter *writer, const HjgProgram *head, const HjgDeviceId *devices, HjgProgramTask *tasks)
 {
 	HjgProgramColumn *columns = (HjgProgramColumn *) writer->columns.data;
+	const HjgProgramTable *groups = last_table(writer);
 	const int	ncolumns = writer->columns.len / sizeof(HjgProgramColumn);
 	uint32		memory = 0;
 	int			ntasks = 0;
@@ -510,7 +543,10 @@ hjg_program_finish(HjgProgramWriter *writer, const HjgProgram *head, const HjgDe
 
 		if (writer->shares[i].pipeline.nrows == 0 && (ntasks > 0 || i + 1 < writer->nshares))
 			continue;
-		*task = (HjgProgramTask) {.device = devices[i], .head = *head};
+		*task = (HjgProgramTask) {
+			.device = devices[i], .head = *head, .group_words = hjg_program_group_words(groups->nkeys, groups->narguments),
+			.expected_groups = head->first_groups > 0 ? head->first_groups : groups->expected_rows
+		};
 		memory = put_together(writer, &writer->shares[i], task);
 		if (task->head.nbytes > HJG_PROGRAM_MAX_BYTES)
 		{

@@ -84,8 +84,11 @@ write_numbered(HjgProgramWriter *writer, const HjgFilter *leaf, HjgProgramValue 
 {
 	const HjgProgramWords *words = value->words;
 	const int	first = writer->values.len / sizeof(int64);
+	const int	reg = hjg_program_load(writer, value);
 	bool		passes[HJG_MAX_VECTOR_ROWS];
 
+	if (reg < 0)
+		return -1;
 	for (int from = 0; from < words->n; from += HJG_MAX_VECTOR_ROWS)
 	{
 		const int	n = Min(words->n - from, HJG_MAX_VECTOR_ROWS);
@@ -101,7 +104,7 @@ write_numbered(HjgProgramWriter *writer, const HjgFilter *leaf, HjgProgramValue 
 		}
 	}
 	return hjg_program_step_new(writer, (HjgProgramStep) {
-		.op = HJG_PROGRAM_IN_SET, .left = value->reg, .arg = first, .low = writer->values.len / sizeof(int64) - first
+		.op = HJG_PROGRAM_IN_SET, .left = reg, .arg = first, .low = writer->values.len / sizeof(int64) - first
 	});
 }
 

@@ -12,10 +12,18 @@
 #include "catalog/pg_type_d.h"
 #include "miscadmin.h"
 #include "optimizer/clauses.h"
+#include "storage/bufmgr.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 
 #include "node/hjg_program_write.h"
 #include "planner/hjg_planner.h"
+
+/* Most strings of a column, each of which gets a number. */
+#define MOST_NUMBERED 100000
+
+/* Strings are numbered if this part of a table's blocks has codes of them. */
+#define LEAST_CODED 0.9
 
 /* ---------- tables ---------- */
 
@@ -82,6 +90,43 @@ describe_values(HjgProgramWriter *writer, HjgProgramValue *values)
 	return true;
 }
 
+/*
+ * Are strings of a collected column told by the numbers of their rows? Those that have no codes, and those that are many: to number them
+ * would take long.
+ */
+static bool
+is_told_by_row(const HjgCollection *collection, int c)
+{
+	uint64		nwords = 0;
+
+	for (int s = 0; s < collection->nsegments; s++)
+	{
+		const HjgKeptColumn *column = collection->segments[s].columns[c];
+
+		if (column->code == HJG_KEPT_BYTES)
+			return true;
+		nwords += column->nwords;
+	}
+	return nwords > MOST_NUMBERED;
+}
+
+/* Find the attributes among these that are strings without codes: they are not collected, and told by the numbers of their rows. */
+static Bitmapset *
+find_uncoded(Relation relation, const Bitmapset *attnos)
+{
+	Bitmapset  *uncoded = NULL;
+
+	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(relation), attno - 1);
+
+		if (att->attlen == -1 && getBaseType(att->atttypid) != NUMERICOID &&
+			hjg_scan_kept_share(relation, RelationGetNumberOfBlocks(relation), bms_make_singleton(attno), true) < LEAST_CODED)
+			uncoded = bms_add_member(uncoded, attno);
+	}
+	return uncoded;
+}
+
 /* Get the attribute of each column of a scan, whose columns are plain. */
 static AttrNumber *
 scan_attributes(const PlanState *plan)
@@ -125,35 +170,56 @@ write_table(HjgProgramWriter *writer, SeqScanState *seq, const Bitmapset *attnos
 	return collected;
 }
 
+/* Set the value of a collected column for those who read it. */
+static void
+give_collected(HjgProgramWriter *writer, const HjgToldRows *rows, bool wanted, HjgProgramValue *value, int c)
+{
+	/* a string that a condition has loaded is a code, not a number */
+	if (value->reg >= 0 && (value->form == HJG_VALUE_WORD || !wanted))
+	{
+		hjg_program_release(writer, value->reg, 1);
+		value->reg = -1;
+	}
+	if (value->form == HJG_VALUE_WORD && is_told_by_row(&writer->collection, c))
+	{
+		value->form = HJG_VALUE_ROW;
+		value->rows = rows;
+		value->attno = writer->collection.attnos[c];
+	}
+	else if (value->form == HJG_VALUE_WORD)
+		value->words = palloc0(sizeof(HjgProgramWords));
+}
+
 static bool
 write_scan(HjgProgramWriter *writer, PlanState *plan, const Bitmapset *wanted, HjgProgramValue *values)
 {
+	SeqScanState *seq = (SeqScanState *) plan;
 	const AttrNumber *attnos = scan_attributes(plan);
+	HjgToldRows *rows = palloc0(sizeof(HjgToldRows));
 	Bitmapset  *read = NULL;
+	Bitmapset  *uncoded;
 	HjgProgramValue *collected;
-	int			w = -1;
 
-	while ((w = bms_next_member(wanted, w)) >= 0)
+	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
 		read = bms_add_member(read, attnos[w]);
-	collected = write_table(writer, (SeqScanState *) plan, read);
+	uncoded = find_uncoded(seq->ss.ss_currentRelation, read);
+	read = bms_difference(read, uncoded);
+	collected = write_table(writer, seq, read);
 	if (collected == NULL)
 		return false;
+	*rows = (HjgToldRows) {.seq = seq, .collection = writer->collection};
 	for (int c = 0; c < writer->collection.ncolumns; c++)
 	{
-		HjgProgramValue *value = &collected[c];
+		const AttrNumber attno = writer->collection.attnos[c];
 
-		/* a string that a condition has loaded is a code, not a number */
-		if (value->reg >= 0 && (value->form == HJG_VALUE_WORD || !bms_is_member(writer->collection.attnos[c], read)))
-		{
-			hjg_program_release(writer, value->reg, 1);
-			value->reg = -1;
-		}
-		if (value->form == HJG_VALUE_WORD)
-			value->words = palloc0(sizeof(HjgProgramWords));
-		for (w = -1; (w = bms_next_member(wanted, w)) >= 0;)
-			if (attnos[w] == writer->collection.attnos[c])
-				values[w] = *value;
+		give_collected(writer, rows, bms_is_member(attno, read), &collected[c], c);
+		for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
+			if (attnos[w] == attno && !bms_is_member(attno, uncoded))
+				values[w] = collected[c];
 	}
+	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
+		if (bms_is_member(attnos[w], uncoded))
+			values[w] = (HjgProgramValue) {.form = HJG_VALUE_ROW, .collected = -1, .reg = -1, .rows = rows, .attno = attnos[w]};
 	return true;
 }
 
@@ -197,6 +263,7 @@ typedef struct WrittenJoin
 	uint32		table;			/* number of the table */
 	int			npayload;
 	int			payload[HJG_PROGRAM_MAX_PAYLOAD];	/* columns of the built side */
+	int		   *payload_of;		/* by column of the built side that is read: the place of its value in the payload */
 } WrittenJoin;
 
 /* Choose the sides and the kind of the probe. Where each key of the table must come once the device process finds out whether it does. */
@@ -256,6 +323,28 @@ write_side(HjgProgramWriter *writer, WrittenJoin *written, HjgSideId side)
 	return true;
 }
 
+/* Have a column of the built side in the payload; those that are told by the same row's number share it. */
+static bool
+add_payload(HjgProgramWriter *writer, WrittenJoin *written, int c)
+{
+	HjgProgramValue *values = written->values[written->built];
+	int			reg;
+
+	for (int p = 0; p < written->npayload && values[c].form == HJG_VALUE_ROW; p++)
+		if (values[written->payload[p]].rows == values[c].rows)
+		{
+			written->payload_of[c] = p;
+			return true;
+		}
+	reg = written->npayload < HJG_PROGRAM_MAX_PAYLOAD ? hjg_program_load(writer, &values[c]) : -1;
+	if (reg < 0)
+		return hjg_program_refuse(writer, "a join's table has too many columns");
+	writer->pipeline.payload[written->npayload] = reg;
+	written->payload_of[c] = written->npayload;
+	written->payload[written->npayload++] = c;
+	return true;
+}
+
 /* Write the side that a table is built of; payload: the columns that the table gives back. */
 static bool
 write_build(HjgProgramWriter *writer, WrittenJoin *written, const Bitmapset *payload)
@@ -277,25 +366,18 @@ write_build(HjgProgramWriter *writer, WrittenJoin *written, const Bitmapset *pay
 		writer->pipeline.keys[k] = reg;
 	}
 	for (int c = -1; (c = bms_next_member(payload, c)) >= 0;)
-	{
-		const int	reg = written->npayload < HJG_PROGRAM_MAX_PAYLOAD ? hjg_program_load(writer, &values[c]) : -1;
-
-		if (reg < 0)
-			return hjg_program_refuse(writer, "a join's table has too many columns");
-		writer->pipeline.payload[written->npayload] = reg;
-		written->payload[written->npayload++] = c;
-	}
+		if (!add_payload(writer, written, c))
+			return false;
 	written->table = writer->tables.len / sizeof(HjgProgramTable);
 	table.npayload = written->npayload;
-	table.max_rows = writer->collection.nrows;
+	table.max_rows = hjg_program_source_rows(writer);
 	table.expected_rows = (uint64) Max(Min(plan->plan_rows, (double) table.max_rows), 1);
-	appendBinaryStringInfo(&writer->tables, (const char *) &table, sizeof(table));
-	return hjg_program_end_pipeline(writer, written->table);
+	return hjg_program_end_pipeline(writer, table, false);
 }
 
 /* Write the probe of the table in the current pipeline; sets the values that it gives back. */
 static bool
-write_probe(HjgProgramWriter *writer, const WrittenJoin *written)
+write_probe(HjgProgramWriter *writer, const WrittenJoin *written, const Bitmapset *payload)
 {
 	HjgProgramValue *keys[HJG_PROGRAM_MAX_KEYS];
 	bool		copies;
@@ -314,12 +396,13 @@ write_probe(HjgProgramWriter *writer, const WrittenJoin *written)
 		return false;
 	if (copies)
 		hjg_program_release(writer, first_key, written->nkeys);
-	for (int p = 0; p < written->npayload; p++)
+	for (int c = -1; (c = bms_next_member(payload, c)) >= 0;)
 	{
-		HjgProgramValue *value = &written->values[written->built][written->payload[p]];
+		HjgProgramValue *value = &written->values[written->built][c];
 
-		value->reg = first_payload + p;
+		value->reg = first_payload + written->payload_of[c];
 		value->collected = -1;
+		value->of_group = 0;
 		value->nullable |= written->probe == HJG_PROGRAM_PROBE_LEFT;
 	}
 	return true;
@@ -376,6 +459,7 @@ write_join(HjgProgramWriter *writer, HjgJoinState *join, const Bitmapset *wanted
 	const Bitmapset *payload;
 
 	written.columns = palloc0((list_length(cscan->custom_scan_tlist) + 1) * sizeof(HjgProgramValue));
+	written.payload_of = palloc((list_length(cscan->custom_scan_tlist) + 1) * sizeof(int));
 	written.values[HJG_SIDE_PROBE] = written.columns;
 	written.values[HJG_SIDE_BUILD] = written.columns + join->outer.nplan_columns;
 	if (join->css.ss.ps.qual != NULL || (quals != NIL && join->terms.jointype != JOIN_INNER) || contain_subplans((Node *) quals))
@@ -390,7 +474,7 @@ write_join(HjgProgramWriter *writer, HjgJoinState *join, const Bitmapset *wanted
 	read_columns(&written, columns);
 	payload = bms_copy(written.read[written.built]);
 	if (!find_keys(writer, &written, HJG_SIDE_PROBE) || !find_keys(writer, &written, HJG_SIDE_BUILD) ||
-		!write_build(writer, &written, payload) || !write_side(writer, &written, written.driving) || !write_probe(writer, &written) ||
+		!write_build(writer, &written, payload) || !write_side(writer, &written, written.driving) || !write_probe(writer, &written, payload) ||
 		!write_residual(writer, &written, quals))
 		return false;
 	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)

@@ -100,6 +100,7 @@ typedef enum HjgAggregateExprs
 {
 	HJG_AGGREGATE_EXPRS_KEYS,	/* of GROUP BY */
 	HJG_AGGREGATE_EXPRS_ARGUMENTS,	/* arguments of aggregates, each once */
+	HJG_AGGREGATE_EXPRS_ORDER,	/* the key or aggregate by which only the first groups are wanted; or none */
 	HJG_AGGREGATE_EXPRS_Count
 } HjgAggregateExprs;
 
@@ -111,8 +112,17 @@ typedef enum HjgAggregatePrivate
 	HJG_AGGREGATE_PRIVATE_FUNCTIONS,	/* OIDs: function of aggregate i */
 	HJG_AGGREGATE_PRIVATE_NUMBERS,	/* integers: place of aggregate i's argument, or -1: it counts rows */
 	HJG_AGGREGATE_PRIVATE_BY_CORE,	/* integers: 1: core's expression code computes argument i */
+	HJG_AGGREGATE_PRIVATE_FIRST,	/* integers, HjgAggregateFirst, if there is such an order */
 	HJG_AGGREGATE_PRIVATE_Count
 } HjgAggregatePrivate;
+
+/* Which groups are wanted: these, and all that are equal to the last of them by the order; more may come. */
+typedef enum HjgAggregateFirst
+{
+	HJG_AGGREGATE_FIRST_GROUPS,	/* how many */
+	HJG_AGGREGATE_FIRST_DESCENDING,
+	HJG_AGGREGATE_FIRST_NULLS_FIRST
+} HjgAggregateFirst;
 
 /* This part of a table may have to be read from pages for a program; beyond that the node's own scan is the better one. */
 #define HJG_PROGRAM_MOST_LIVE 0.25

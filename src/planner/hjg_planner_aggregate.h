@@ -30,12 +30,23 @@ typedef struct HjgAggregateInput
 	const struct HjgPlannedProgram *program;	/* that makes the groups, or NULL */
 } HjgAggregateInput;
 
+/* The first groups that a query wants: LIMIT of ORDER BY. */
+typedef struct HjgFirstGroups
+{
+	int			n;				/* 0: it wants all */
+	Expr	   *order;			/* a key, or an aggregate */
+	bool		descending;
+	bool		nulls_first;
+} HjgFirstGroups;
+
 /* A program that makes groups on a GPU. */
 typedef struct HjgPlannedProgram
 {
 	Path	   *path;			/* of the rows that it groups: a sequential scan, or a join */
 	HjgDeviceId device;			/* without a number: all GPUs */
 	double		ngroups;		/* groups that it is expected to make, of which the node makes its own */
+	double		returned;		/* of these, how many come back */
+	HjgFirstGroups first;
 	double		ns;				/* predicted time */
 	uint32		number;			/* that it has each time it is planned */
 } HjgPlannedProgram;

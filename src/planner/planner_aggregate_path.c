@@ -278,6 +278,7 @@ make_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, L
 {
 	CustomScan *cscan = makeNode(CustomScan);
 	const AggregatePath *path = (const AggregatePath *) best_path;
+	const HjgFirstGroups *first = &path->program.first;
 	List	   *arguments;
 	List	   *scalars;
 
@@ -292,7 +293,8 @@ make_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, L
 	/* begins with a node, as that of a GpuHashJoin */
 	cscan->custom_private = list_make3(scalars, path->operators, find_keys_by_core(path->keys, cscan->custom_scan_tlist));
 	arguments = append_aggregates(cscan, path);
-	cscan->custom_exprs = list_make2(copyObject(path->keys), arguments);
+	cscan->custom_exprs = list_make3(copyObject(path->keys), arguments, first->n > 0 ? list_make1(copyObject(first->order)) : NIL);
+	cscan->custom_private = lappend(cscan->custom_private, list_make3_int(first->n, first->descending, first->nulls_first));
 	cscan->methods = &hjg_aggregate_methods;
 	return &cscan->scan.plan;
 }

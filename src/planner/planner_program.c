@@ -92,23 +92,28 @@ find_strings(TupleDesc desc, const Bitmapset *attnos)
 }
 
 /*
- * Are enough of a table's rows kept? Those that the query needs must be in codes. Of columns that are only tested strings need not be: they
- * are tested one by one.
+ * Are enough of a table's rows kept? Those that the query needs must be in codes, except for strings: those that are tested are tested one
+ * by one, and those that the result needs are fetched by the numbers of their rows. *used: the attributes whose kept columns are used.
  */
 static bool
-are_columns_kept(HjgProgramShape *shape, const RelOptInfo *rel, Relation relation, const Bitmapset *read, const Bitmapset *tested)
+are_columns_kept(HjgProgramShape *shape, const RelOptInfo *rel, Relation relation, const Bitmapset *read, const Bitmapset *tested, Bitmapset **used)
 {
 	Bitmapset  *strings = find_strings(RelationGetDescr(relation), bms_union(read, tested));
+	const Bitmapset *numbers = bms_difference(read, strings);
 
-	if ((!bms_is_empty(read) && hjg_scan_kept_share(relation, rel->pages, read, true) < LEAST_KEPT) ||
-		(!bms_is_empty(tested) && hjg_scan_kept_share(relation, rel->pages, tested, false) < LEAST_KEPT))
+	*used = bms_union(numbers, tested);
+	if ((!bms_is_empty(numbers) && hjg_scan_kept_share(relation, rel->pages, numbers, true) < LEAST_KEPT) ||
+		(!bms_is_empty(*used) && hjg_scan_kept_share(relation, rel->pages, *used, false) < LEAST_KEPT))
 		return false;
 	for (int attno = -1; (attno = bms_next_member(strings, attno)) >= 0;)
-		if (bms_is_member(attno, read) || hjg_scan_kept_share(relation, rel->pages, bms_make_singleton(attno), true) >= LEAST_KEPT)
+		if (hjg_scan_kept_share(relation, rel->pages, bms_make_singleton(attno), true) >= LEAST_KEPT)
+		{
 			shape->word_pages += rel->pages;
-		else
+			*used = bms_add_member(*used, attno);
+		}
+		else if (bms_is_member(attno, tested))
 			shape->strings += rel->tuples;
-	return true;
+	return !bms_is_empty(*used);
 }
 
 /* Find why a table's rows cannot be a program's, or NULL; adds them to the shape. */
@@ -119,26 +124,27 @@ check_table(PlannerInfo *root, const RelOptInfo *rel, HjgProgramShape *shape)
 	const char *why = NULL;
 	Bitmapset  *read = NULL;
 	Bitmapset  *tested = NULL;
+	Bitmapset  *used = NULL;
 	Relation	relation;
 	int			nread;
 
 	if (rte->rtekind != RTE_RELATION || rte->inh || rte->tablesample != NULL || !bms_is_empty(rel->lateral_relids) || !find_read(root, rel, &read, &tested))
 		return "rows come from something else than columns of a table";
-	nread = bms_num_members(bms_union(read, tested));
-	if (nread == 0)
+	if (bms_is_empty(read) && bms_is_empty(tested))
 		return "no column of a table is read";
 	/* the planner holds a lock already */
 	relation = table_open(rte->relid, NoLock);
 	if (!hjg_scan_heap_readable(relation) || !are_conditions_simple(root, rel, relation))
 		why = "a table has conditions that are core's";
-	else if (!are_columns_kept(shape, rel, relation, read, tested))
+	else if (!are_columns_kept(shape, rel, relation, read, tested, &used))
 		why = "a column of a table is not kept, or not in codes";
 	else
-		shape->live_pages = rel->pages * (1 - hjg_scan_kept_share(relation, rel->pages, bms_union(read, tested), false) * hjg_scan_visible_share(relation, rel->pages));
+		shape->live_pages = rel->pages * (1 - hjg_scan_kept_share(relation, rel->pages, used, false) * hjg_scan_visible_share(relation, rel->pages));
 	if (shape->live_pages > HJG_PROGRAM_MOST_LIVE * rel->pages)
 		why = "too many blocks of a table have changed";
 	shape->live_rows = rel->tuples * shape->live_pages / Max(rel->pages, 1);
 	table_close(relation, NoLock);
+	nread = bms_num_members(used);
 	shape->ntables = 1;
 	shape->pages = rel->pages;
 	shape->values = shape->driving_values = rel->tuples * nread;

@@ -4,10 +4,13 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type_d.h"
 #include "common/hashfn.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/tlist.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 #include "utils/typcache.h"
@@ -27,31 +30,47 @@
 #define GROUP_BYTES 80
 #define ARGUMENT_BYTES 56
 
-/* Can the column be a key of a program's groups? Strings must be few: they get numbers. */
-static bool
-is_column_fit(PlannerInfo *root, Var *column)
+/* The columns that a program groups by. */
+typedef struct ProgramColumns
 {
-	TypeCacheEntry *type = lookup_type_cache(getBaseType(column->vartype), TYPECACHE_EQ_OPR);
+	List	   *numbered;		/* integers, numerics, and strings that are few: they get numbers */
+	Relids		tables;			/* of other strings, each of which is told by the number of a row that has it */
+} ProgramColumns;
+
+/* Add a column; false if it cannot be a key. */
+static bool
+add_program_column(PlannerInfo *root, Var *column, ProgramColumns *columns)
+{
+	const TypeCacheEntry *type = lookup_type_cache(getBaseType(column->vartype), TYPECACHE_EQ_OPR);
 	const Oid	function = OidIsValid(type->eq_opr) ? get_opcode(type->eq_opr) : InvalidOid;
 	const HjgSimpleOperator *simple = hjg_vector_simple_operator(function);
 	HjgComparison comparison;
+	bool		numbered;
 
 	if (column->varattno <= 0)
 		return false;
 	if (simple != NULL)
-		return simple->ordinal == HJG_ORDINAL_INT;
-	return hjg_vector_numeric_operator(function, &comparison) ||
-		(hjg_vector_bytes_operator(function) != NULL && estimate_num_groups(root, list_make1(column), 1e9, NULL, NULL) <= MOST_STRINGS);
+		numbered = simple->ordinal == HJG_ORDINAL_INT;
+	else
+		numbered = hjg_vector_numeric_operator(function, &comparison) ||
+			(hjg_vector_bytes_operator(function) != NULL && estimate_num_groups(root, list_make1(column), 1e9, NULL, NULL) <= MOST_STRINGS);
+	if (numbered)
+		columns->numbered = list_append_unique(columns->numbered, column);
+	else if (type->typlen == -1)
+		columns->tables = bms_add_member(columns->tables, column->varno);
+	else
+		return false;
+	return true;
 }
 
 /* Find the columns that a program groups by: those that keys and results are computed from. Returns false if they are not fit. */
 static bool
-find_program_columns(PlannerInfo *root, const HjgGrouping *grouping, List **columns)
+find_program_columns(PlannerInfo *root, const HjgGrouping *grouping, ProgramColumns *columns)
 {
 	List	   *exprs = list_concat_copy(grouping->keys, grouping->target->exprs);
 	ListCell   *lc;
 
-	*columns = NIL;
+	*columns = (ProgramColumns) {NIL};
 	if (contain_volatile_functions((Node *) grouping->keys))
 		return false;
 	foreach(lc, pull_var_clause((Node *) exprs, PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS))
@@ -60,12 +79,79 @@ find_program_columns(PlannerInfo *root, const HjgGrouping *grouping, List **colu
 
 		if (IsA(node, Aggref))
 			continue;
-		if (!IsA(node, Var) || (!list_member(*columns, node) && !is_column_fit(root, (Var *) node)))
+		if (!IsA(node, Var) || !add_program_column(root, (Var *) node, columns))
 			return false;
-		*columns = list_append_unique(*columns, node);
 	}
-	return list_length(*columns) <= HJG_PROGRAM_MAX_KEYS;
+	return list_length(columns->numbered) + bms_num_members(columns->tables) <= HJG_PROGRAM_MAX_KEYS;
 }
+
+/* Are all keys columns that get numbers? Then groups of the program are groups of the query. */
+static bool
+are_keys_numbered(const HjgGrouping *grouping, const ProgramColumns *columns)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouping->keys)
+		if (!list_member(columns->numbered, hjg_scan_strip_relabel(lfirst(lc))))
+			return false;
+	return true;
+}
+
+/* Estimate the groups of the program: each row of a table whose row's number is a key may be one, unless keys determine it. */
+static double
+estimate_program_groups(PlannerInfo *root, const HjgGrouping *grouping, const ProgramColumns *columns, double rows)
+{
+	double		ngroups = columns->numbered == NIL ? 1 : estimate_num_groups(root, columns->numbered, rows, NULL, NULL);
+
+	for (int rti = -1; !are_keys_numbered(grouping, columns) && (rti = bms_next_member(columns->tables, rti)) >= 0;)
+		ngroups *= find_base_rel(root, rti)->rows;
+	return Min(ngroups, Max(rows, 1));
+}
+
+/* ---------- the first groups ---------- */
+
+/* Get the number of a constant LIMIT or OFFSET; -1: it is none. */
+static int64
+constant_count(const Node *count)
+{
+	return count == NULL ? 0 : IsA(count, Const) && !((const Const *) count)->constisnull ? DatumGetInt64(((const Const *) count)->constvalue) : -1;
+}
+
+/* Do values of the type ascend as the integers that programs have of them? */
+static bool
+is_ordered_type(Oid type)
+{
+	return type == INT2OID || type == INT4OID || type == INT8OID || type == NUMERICOID || type == DATEOID || type == TIMEOID ||
+		type == TIMESTAMPOID || type == TIMESTAMPTZOID;
+}
+
+/* Find which groups the query wants: the first ones by a column or an aggregate, of which all that are equal to the last one count. */
+static HjgFirstGroups
+find_first_groups(const PlannerInfo *root, const HjgGrouping *grouping)
+{
+	const Query *parse = root->parse;
+	const int64 limit = constant_count(parse->limitCount);
+	const int64 offset = constant_count(parse->limitOffset);
+	HjgFirstGroups first = {0};
+	const SortGroupClause *clause;
+	const TypeCacheEntry *type;
+	Expr	   *expr;
+
+	if (parse->sortClause == NIL || parse->limitCount == NULL || limit < 0 || offset < 0 || limit + offset <= 0 || limit + offset > MOST_GROUPS ||
+		parse->hasWindowFuncs || parse->hasTargetSRFs || parse->distinctClause != NIL || parse->setOperations != NULL || parse->rowMarks != NIL)
+		return first;
+	clause = linitial(parse->sortClause);
+	expr = hjg_scan_strip_relabel(get_sortgroupclause_expr((SortGroupClause *) clause, root->processed_tlist));
+	type = lookup_type_cache(exprType((Node *) expr), TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
+	if (!is_ordered_type(type->type_id) || (clause->sortop != type->lt_opr && clause->sortop != type->gt_opr) ||
+		!(IsA(expr, Aggref) ? list_member(grouping->aggregates, expr) : IsA(expr, Var) && list_member(grouping->keys, expr)))
+		return first;
+	return (HjgFirstGroups) {
+		.n = (int) (limit + offset), .order = expr, .descending = clause->sortop == type->gt_opr, .nulls_first = clause->nulls_first
+	};
+}
+
+/* ---------- arguments ---------- */
 
 /* Is there anything in arguments but columns, operands, arithmetic, CASE and COALESCE? The conditions of CASE are known to be simple. */
 static bool
@@ -85,22 +171,36 @@ has_other_terms(Node *node, void *unused)
 	return has_other_terms((Node *) ((CaseExpr *) node)->defresult, unused);
 }
 
-/* Find why a GPU cannot make the groups of rows, or NULL; sets their number, as a program makes them. */
+/* ---------- the whole ---------- */
+
+/*
+ * Find why a GPU cannot make the groups of rows, or NULL; sets their number, as a program makes them, which of them are wanted, and how many
+ * come back.
+ */
 static const char *
-check_grouping(PlannerInfo *root, const HjgGrouping *grouping, double rows, double *ngroups)
+check_grouping(PlannerInfo *root, const HjgGrouping *grouping, double rows, HjgPlannedProgram *program)
 {
-	List	   *columns;
+	ProgramColumns columns;
 
 	if (grouping->work.by_core > 0 || has_other_terms((Node *) grouping->arguments, NULL))
 		return "core's code, or a function of dates, computes a key or an argument";
 	if (grouping->distinct != NULL)
 		return "an aggregate is DISTINCT";
 	if (!find_program_columns(root, grouping, &columns))
-		return "a key is made of a column that is no integer, numeric or one of few strings";
-	*ngroups = columns == NIL ? 1 : estimate_num_groups(root, columns, rows, NULL, NULL);
-	if (*ngroups > MOST_GROUPS)
+		return "a key is made of a column that is no integer, numeric or string";
+	program->ngroups = program->returned = estimate_program_groups(root, grouping, &columns, rows);
+	/* the device tests and orders groups of the query, on one GPU */
+	if (are_keys_numbered(grouping, &columns) && grouping->keys != NIL && hjg_planner_gpu(hjg_planner_facts(root))->ngpus == 1)
+	{
+		program->returned *= clauselist_selectivity(root, grouping->having, 0, JOIN_INNER, NULL);
+		program->first = find_first_groups(root, grouping);
+		if (program->first.n > 0)
+			program->returned = Min(program->returned, program->first.n);
+	}
+	if (program->returned > MOST_GROUPS)
 		return "groups are too many";
-	return *ngroups * (GROUP_BYTES + list_length(grouping->arguments) * ARGUMENT_BYTES) > hjg_planner_facts(root)->hash_memory ? "groups need more than work_mem" : NULL;
+	return program->returned * (GROUP_BYTES + list_length(grouping->arguments) * ARGUMENT_BYTES) > hjg_planner_facts(root)->hash_memory ?
+		"groups need more than work_mem" : NULL;
 }
 
 /* Compute the number of a program: equal for equal tables, keys and arguments, wherever they are in the query's text. */
@@ -133,8 +233,9 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	HjgProgramShape shape;
 	bool		divided;
 
+	*program = (HjgPlannedProgram) {0};
 	if (rows != NULL)
-		why = check_grouping(root, grouping, input_rel->rows, &program->ngroups);
+		why = check_grouping(root, grouping, input_rel->rows, program);
 	if (rows != NULL && why == NULL)
 	{
 		program->number = number_program(root, grouping);
@@ -146,7 +247,7 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 		return false;
 	shape = rows->shape;
 	shape.grouped = input_rel->rows;
-	shape.ngroups = program->ngroups;
+	shape.ngroups = program->returned;
 	shape.nsteps = grouping->work.nsteps;
 	program->path = rows->path;
 	program->ns = hjg_planner_program_ns(facts, &shape, &divided);

@@ -162,6 +162,10 @@ typedef struct HjgCollectedSegment
 	uint32		nrows;
 	int			nruns;
 	const HjgProgramRun *runs;	/* the rows that the snapshot sees; ascending, with others between them */
+	int			nblocks;		/* that the rows come from: */
+	const BlockNumber *blocks;	/* these, or, if NULL, */
+	BlockNumber first_block;	/* those from this one on; */
+	const uint32 *first_row;	/* [nblocks + 1]: each one's first row, the last of them the end */
 } HjgCollectedSegment;
 
 typedef struct HjgCollection
@@ -178,8 +182,8 @@ typedef struct HjgCollection
 /*
  * Collect the rows of a sequential scan, which has not begun and is not parallel: those of kept columns by reference, those of blocks
  * that are not kept, or not valid, in memory of this process. attnos: the columns; those that the filter reads are added. Segments
- * without a row that passes the filter are left out; other rows need not pass it. Only strings of kept memory are compared with their
- * checksum, so nothing else of it may be read before that is.
+ * without a row that passes the filter are left out; other rows need not pass it. Of kept memory only strings that the filter reads are
+ * compared with their checksum, so nothing else of it may be read before that is.
  *
  * Returns NULL, or why it cannot be done, for instance because more than this part of the table's blocks must be read; then
  * the scan can be read in the ordinary way. All memory is in the current context, and segments are pinned until that is reset, or
@@ -190,6 +194,20 @@ extern const char *hjg_scan_collect(SeqScanState *seq, const Bitmapset *attnos, 
 extern void hjg_scan_collect_end(HjgCollection *collection);
 /* Was this program, over rows that were collected, refused lately (hjg_kept_note_refused())? */
 extern bool hjg_scan_program_refused(uint32 program);
+
+/* Reads columns of single rows of a collection from their pages, as the snapshot sees them. */
+typedef struct HjgRowFetcher HjgRowFetcher;
+
+/* Make a fetcher of these attributes, which need not be the collection's, in the current context. The scan must not be read otherwise. */
+extern HjgRowFetcher *hjg_scan_fetcher_create(SeqScanState *seq, int ncolumns, const AttrNumber *attnos);
+/*
+ * Fetch a row of a segment; values[] may point into its page, which is held until the next row. Returns false if the page has not the rows
+ * that it must have.
+ */
+extern bool hjg_scan_fetch_row(HjgRowFetcher *fetcher, const HjgCollectedSegment *segment, uint32 row, Datum *values, bool *isnull);
+/* Let the last page go. */
+extern void hjg_scan_fetcher_end(HjgRowFetcher *fetcher);
+
 /* View a column of a segment, with the number that it has in the collection. */
 extern void hjg_scan_collected_view(const HjgCollectedSegment *segment, int c, struct HjgKeptView *view);
 

@@ -1,7 +1,7 @@
 /*
  * scan_collect.c
  *	  Collects all rows of a sequential scan for a program: the valid blocks of kept columns as runs of their segments, and the rows of
- *	  all other blocks as segments that are made for this purpose alone.
+ *	  all other blocks as segments that are made for this purpose alone. Fetches further columns of single rows later.
  *
  * The blocks that must be read are known before the first of them is read, so a table with too many of them costs little time.
  */
@@ -101,7 +101,10 @@ take_segment(Collector *collector, uint32 number)
 {
 	HjgKeptOpener *opener = collector->opener;
 	HjgProgramRun runs[HJG_KEPT_BLOCKS];
-	HjgCollectedSegment segment = {.number = number, .nrows = opener->open.segment->nrows, .nruns = find_runs(&opener->open, runs)};
+	HjgCollectedSegment segment = {
+		.number = number, .nrows = opener->open.segment->nrows, .nruns = find_runs(&opener->open, runs),
+		.nblocks = opener->open.nblocks, .first_block = opener->open.first_block, .first_row = opener->open.segment->first_row
+	};
 	const HjgKeptColumn **columns = palloc(opener->nwishes * sizeof(HjgKeptColumn *));
 
 	for (int c = 0; c < opener->nwishes; c++)
@@ -165,9 +168,9 @@ collect_kept(Collector *collector)
 
 /* ---------- other blocks ---------- */
 
-/* Make a segment of the builder's rows, and empty it. */
+/* Make a segment of the builder's rows, and empty it: those of these blocks, of which each has its first row. */
 static const char *
-take_built(Collector *collector, HjgKeptBuilder *builder)
+take_built(Collector *collector, HjgKeptBuilder *builder, int nblocks, const BlockNumber *blocks, const uint32 *first_row)
 {
 	const int	ncolumns = collector->opener->nwishes;
 	HjgKeptView *views = palloc(ncolumns * sizeof(HjgKeptView));
@@ -185,7 +188,8 @@ take_built(Collector *collector, HjgKeptBuilder *builder)
 	pfree(views);
 	hjg_kept_builder_reset(builder);
 	return add_segment(collector, &(HjgCollectedSegment) {
-		.columns = columns, .memory = memory, .number = collector->to->nsegments, .nrows = nrows, .nruns = 1, .runs = run
+		.columns = columns, .memory = memory, .number = collector->to->nsegments, .nrows = nrows, .nruns = 1, .runs = run,
+		.nblocks = nblocks, .blocks = blocks, .first_row = memcpy(palloc((nblocks + 1) * sizeof(uint32)), first_row, (nblocks + 1) * sizeof(uint32))
 	});
 }
 
@@ -201,16 +205,21 @@ collect_live(Collector *collector)
 														MaxHeapTuplesPerPage, vectors);
 	HjgKeptBuilder *builder = hjg_kept_builder_create(opener->nwishes, opener->wishes);
 	HjgHeapPage page = {0};
+	uint32		first_row[HJG_KEPT_BLOCKS + 1] = {0};
 	const char *refusal = NULL;
 
 	MemoryContextSwitchTo(caller);
 	for (uint32 i = 0; i < collector->nlive && refusal == NULL; i++)
 	{
+		int			nblocks;
+
 		hjg_scan_heap_go_to(collector->scan, collector->live[i], &page);
 		hjg_scan_heap_read(reader, &page, 0);
 		hjg_kept_builder_add(builder, InvalidXLogRecPtr, vectors, page.nrows);
-		if (hjg_kept_builder_blocks(builder) == HJG_KEPT_BLOCKS || i + 1 == collector->nlive)
-			refusal = take_built(collector, builder);
+		nblocks = hjg_kept_builder_blocks(builder);
+		first_row[nblocks] = first_row[nblocks - 1] + page.nrows;
+		if (nblocks == HJG_KEPT_BLOCKS || i + 1 == collector->nlive)
+			refusal = take_built(collector, builder, nblocks, collector->live + i + 1 - nblocks, first_row);
 	}
 	hjg_scan_heap_leave(collector->scan);
 	MemoryContextDelete(work);
@@ -277,6 +286,7 @@ hjg_scan_collect(SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filt
 	collector.opener = hjg_scan_kept_opener_create(collector.scan->rs_rd, collector.scan->rs_snapshot, columns, filter);
 	if (collector.opener == NULL || collector.opener->hold == NULL)
 		return NOT_KEPT;
+	collector.opener->unchecked = filter != NULL ? bms_difference(attnos, hjg_scan_filter_add_columns(filter, NULL)) : attnos;
 	refusal = begin_collection(&collector, most_live);
 	if (refusal == NULL)
 		refusal = collect_kept(&collector);
@@ -295,6 +305,91 @@ hjg_scan_collect_end(HjgCollection *collection)
 	if (collection->hold != NULL)
 		hjg_kept_unpin_all(collection->hold);
 	collection->nsegments = 0;
+}
+
+/* ---------- single rows ---------- */
+
+struct HjgRowFetcher
+{
+	TableScanDesc scan;
+	int			ncolumns;
+	HjgVector  *vectors;		/* of the rows of a page */
+	HjgHeapReader *reader;
+	HjgHeapPage page;
+	BlockNumber block;			/* that was read last; InvalidBlockNumber: none */
+};
+
+HjgRowFetcher *
+hjg_scan_fetcher_create(SeqScanState *seq, int ncolumns, const AttrNumber *attnos)
+{
+	HjgRowFetcher *fetcher = palloc0(sizeof(HjgRowFetcher));
+
+	fetcher->scan = need_scan(seq);
+	fetcher->ncolumns = ncolumns;
+	fetcher->vectors = palloc(ncolumns * sizeof(HjgVector));
+	fetcher->reader = hjg_scan_heap_reader_create(RelationGetDescr(fetcher->scan->rs_rd), ncolumns, attnos, MaxHeapTuplesPerPage, fetcher->vectors);
+	fetcher->block = InvalidBlockNumber;
+	return fetcher;
+}
+
+/* Find the block of a segment's row, which has rows from *first on, before *end. */
+static BlockNumber
+find_block(const HjgCollectedSegment *segment, uint32 row, uint32 *first, uint32 *end)
+{
+	int			low = 0;
+	int			high = segment->nblocks;
+
+	/* the last block that begins at the row or before it */
+	while (high - low > 1)
+	{
+		const int	middle = (low + high) / 2;
+
+		if (segment->first_row[middle] <= row)
+			low = middle;
+		else
+			high = middle;
+	}
+	*first = segment->first_row[low];
+	*end = segment->first_row[low + 1];
+	return segment->blocks != NULL ? segment->blocks[low] : segment->first_block + low;
+}
+
+bool
+hjg_scan_fetch_row(HjgRowFetcher *fetcher, const HjgCollectedSegment *segment, uint32 row, Datum *values, bool *isnull)
+{
+	uint32		first;
+	uint32		end;
+	const BlockNumber block = find_block(segment, row, &first, &end);
+
+	if (block != fetcher->block)
+	{
+		CHECK_FOR_INTERRUPTS();
+		fetcher->block = InvalidBlockNumber;
+		if (block >= ((HeapScanDesc) fetcher->scan)->rs_nblocks)
+			return false;
+		hjg_scan_heap_go_to(fetcher->scan, block, &fetcher->page);
+		hjg_scan_heap_read(fetcher->reader, &fetcher->page, 0);
+		fetcher->block = block;
+	}
+	/* what the snapshot sees of a page does not change, and was all of it when it was kept */
+	if (row < first || row >= end || fetcher->page.nrows != (int) (end - first))
+		return false;
+	for (int c = 0; c < fetcher->ncolumns; c++)
+	{
+		const HjgVector *vector = &fetcher->vectors[c];
+		const int	i = (int) (row - first);
+
+		isnull[c] = hjg_vector_isnull(vector, i);
+		values[c] = isnull[c] ? (Datum) 0 : hjg_vector_datum(vector, i);
+	}
+	return true;
+}
+
+void
+hjg_scan_fetcher_end(HjgRowFetcher *fetcher)
+{
+	hjg_scan_heap_leave(fetcher->scan);
+	fetcher->block = InvalidBlockNumber;
 }
 
 bool

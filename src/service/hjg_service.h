@@ -276,6 +276,8 @@ typedef struct HjgProgramTask
 {
 	HjgDeviceId device;
 	HjgProgram	head;
+	uint32		group_words;	/* of a group of its result */
+	uint64		expected_groups;
 	int			nparts;			/* of its block, of which the first one is the head */
 	HjgProgramPart parts[HJG_PROGRAM_PARTS];
 	uint64	   *words;			/* out: its result */

@@ -52,11 +52,9 @@ send_program(HjgJob *job, const HjgProgramTask *task, HjgReason *reason)
 
 /* Find the number of words from the first one, which is the number of groups; 0 if there are too many. */
 static uint64
-total_words(const HjgProgram *head, uint64 ngroups)
+total_words(const HjgProgramTask *task, uint64 ngroups)
 {
-	const uint64 group_words = hjg_program_group_words(head->nkeys, head->arguments.n);
-
-	return ngroups > head->max_groups || ngroups > (PG_UINT32_MAX - 1) / group_words ? 0 : 1 + ngroups * group_words;
+	return ngroups > task->head.max_groups || ngroups > (PG_UINT32_MAX - 1) / task->group_words ? 0 : 1 + ngroups * task->group_words;
 }
 
 /* Receive the result, whose first round was submitted; false and a reason if there is none. */
@@ -75,7 +73,7 @@ receive_words(HjgJob *job, int batch, HjgProgramTask *task, HjgReason *reason)
 			return false;
 		if (task->words == NULL && result.npairs > 0)
 		{
-			task->nwords = total_words(&task->head, *(const uint64 *) result.pairs);
+			task->nwords = total_words(task, *(const uint64 *) result.pairs);
 			if (task->nwords == 0)
 			{
 				*reason = HJG_REASON_PROGRAM_REFUSED;
@@ -101,11 +99,9 @@ receive_words(HjgJob *job, int batch, HjgProgramTask *task, HjgReason *reason)
 
 /* Estimate the words of the result. */
 static uint64
-expected_words(const HjgProgram *head)
+expected_words(const HjgProgramTask *task)
 {
-	const uint64 ngroups = Min(head->expected_groups, HJG_MAX_PROBE_ROWS);
-
-	return 1 + ngroups * hjg_program_group_words(head->nkeys, head->arguments.n);
+	return 1 + Min(task->expected_groups, HJG_MAX_PROBE_ROWS) * task->group_words;
 }
 
 /* Lease a job, which is released by the caller in any case, and start the program; false and a reason if that is not possible. */
@@ -124,7 +120,7 @@ start_program(const HjgProgramTask *task, HjgJob **job, int *batch, HjgReason *r
 	}
 	if (!send_program(*job, task, reason))
 		return false;
-	*batch = hjg_job_batch_open(*job, Min(expected_words(&task->head), MOST_SLABS * (uint64) hjg_page_pairs(spec.payload)), reason);
+	*batch = hjg_job_batch_open(*job, Min(expected_words(task), MOST_SLABS * (uint64) hjg_page_pairs(spec.payload)), reason);
 	if (*batch < 0)
 	{
 		/* a new job has free batches, unless the device half is damaged */

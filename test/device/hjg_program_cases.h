@@ -18,6 +18,8 @@ typedef struct ProgramShape
 	bool		repeated_keys;	/* a unique table gets a key twice */
 	bool		all_kept;		/* no column is in the block, and all have ids */
 	bool		outgrown;		/* estimates are much too low */
+	bool		whole;			/* the result has all groups */
+	bool		nested;			/* pipelines read the groups of those before */
 } ProgramShape;
 
 typedef struct ProgramGroup ProgramGroup;
@@ -33,8 +35,9 @@ typedef struct ProgramCase
 	hjg_u32		narguments;
 	bool		wants_sum[HJG_PROGRAM_MAX_ARGUMENTS];
 	bool		wants_extremes[HJG_PROGRAM_MAX_ARGUMENTS];
-	ProgramGroup *groups;
+	ProgramGroup *groups;		/* that the result may have */
 	hjg_u32		ngroups;
+	hjg_u32		nwanted;		/* of these, that it must have */
 } ProgramCase;
 
 extern void program_create(ProgramCase *c, hjg_u64 seed, const ProgramShape *shape);

@@ -2,8 +2,8 @@
  * program_cases.c
  *	  Random programs, their columns, and their answers.
  *
- * A pipeline reads a relation: cells by column and row, which are encoded segment by segment, each in its own way.  The evaluator
- * works on the cells.
+ * A pipeline reads a relation: cells by column and row, which are encoded segment by segment, each in its own way; or the groups of
+ * a pipeline before.  The evaluator works on the cells and groups.
  */
 #include <string.h>
 
@@ -14,6 +14,7 @@
 #define MOST_SEGMENTS 4
 #define FOREIGN 300				/* serial numbers of other relations that are below */
 #define NBUCKETS 8192
+#define MOST_UNWANTED 1000		/* groups beside those that are wanted, which may come if only the first ones are */
 
 /* A value; 0 if it is NULL. */
 typedef struct Cell
@@ -62,6 +63,9 @@ typedef struct Entry
 struct ProgramGroup
 {
 	Entry		entry;			/* the first member, so that groups are found like rows */
+	bool		wanted;			/* the result must have it; */
+	bool		passes;			/* it may have it */
+	Cell		place;			/* by which the result is ordered */
 	hjg_u64		nrows;
 	hjg_u64		nulls[HJG_PROGRAM_MAX_ARGUMENTS];
 	__int128	sum[HJG_PROGRAM_MAX_ARGUMENTS];
@@ -155,6 +159,7 @@ typedef struct Relation
 	ColumnKind	kinds[MOST_COLUMNS];
 	hjg_u32		nsegments;
 	hjg_u32		first_row[MOST_SEGMENTS + 1];
+	hjg_u32		numbers[MOST_SEGMENTS];	/* of the segments */
 	Cell	   *cells[MOST_COLUMNS];
 	bool	   *seen;
 } Relation;
@@ -177,7 +182,7 @@ typedef struct Writer
 	List		kept;
 	Relation	relations[HJG_PROGRAM_MAX_PIPELINES];
 	Index	   *filled[HJG_PROGRAM_MAX_PIPELINES];
-	Index	   *groups;
+	HjgProgramPipeline result;	/* its steps, as those of a pipeline */
 	bool		refused;
 	hjg_u64		next_id;
 
@@ -371,8 +376,10 @@ write_relation(Writer *w, Relation *relation, HjgProgramPipeline *pipeline)
 	for (hjg_u32 s = 0; s < relation->nsegments; s++)
 	{
 		HjgProgramSegment segment = {
-			.nrows = relation->first_row[s + 1] - relation->first_row[s], .first_column = (hjg_u32) w->columns.n
+			.nrows = relation->first_row[s + 1] - relation->first_row[s], .number = below(w, 100000), .first_column = (hjg_u32) w->columns.n
 		};
+
+		relation->numbers[s] = segment.number;
 
 		for (hjg_u32 c = 0; c < relation->ncolumns; c++)
 			write_column(w, relation->kinds[c], relation->cells[c] + relation->first_row[s], segment.nrows);
@@ -400,6 +407,57 @@ load_column(Writer *w, HjgProgramPipeline *pipeline, hjg_u32 reg, hjg_u32 c)
 {
 	add_step(w, pipeline, HJG_PROGRAM_COLUMN, reg, 0, 0)->arg = c;
 	w->boolean[reg] = false;
+}
+
+static const HjgProgramTable *
+table_of(const Writer *w, hjg_u32 t)
+{
+	return (const HjgProgramTable *) w->tables.data + t;
+}
+
+/* Load any value of a group: of an argument those that are wanted. */
+static void
+load_group_value(Writer *w, HjgProgramPipeline *pipeline, hjg_u32 reg)
+{
+	const HjgProgramTable *groups = table_of(w, pipeline->source);
+	const hjg_u32 i = groups->narguments > 0 ? below(w, groups->narguments) : 0;
+	const HjgProgramArgument *argument = (const HjgProgramArgument *) w->arguments.data + groups->first_argument + i;
+	hjg_u32		which = below(w, groups->nkeys + 1);
+
+	if (groups->narguments > 0 && one_in(w, 2))
+	{
+		const hjg_u32 part = argument->wants_sum && one_in(w, 2) ? HJG_PROGRAM_GROUP_SUM :
+			argument->wants_extremes ? HJG_PROGRAM_GROUP_LEAST + below(w, 2) : HJG_PROGRAM_GROUP_COUNT;
+
+		which = HJG_PROGRAM_GROUP_VALUE(groups->nkeys, i, part);
+	}
+	add_step(w, pipeline, HJG_PROGRAM_GROUP, reg, 0, 0)->arg = which;
+	w->boolean[reg] = false;
+}
+
+/* Load any value of a row. */
+static void
+load_value(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline, hjg_u32 reg)
+{
+	if (pipeline->source != HJG_PROGRAM_FROM_SEGMENTS)
+		load_group_value(w, pipeline, reg);
+	else if (one_in(w, 12))
+	{
+		add_step(w, pipeline, HJG_PROGRAM_ROW, reg, 0, 0);
+		w->boolean[reg] = false;
+	}
+	else
+		load_column(w, pipeline, reg, below(w, relation->ncolumns));
+}
+
+/* Load a value that often has a partner in other tables. */
+static void
+load_reference(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline, hjg_u32 reg)
+{
+	if (pipeline->source == HJG_PROGRAM_FROM_SEGMENTS && one_in(w, 2))
+		load_column(w, pipeline, reg, 1);
+	else
+		load_value(w, relation, pipeline, reg);
 }
 
 static int64_t
@@ -446,18 +504,21 @@ static void
 add_probe(Writer *w, HjgProgramPipeline *pipeline, const Relation *relation)
 {
 	const hjg_u32 t = below(w, (hjg_u32) w->tables.n);
-	const HjgProgramTable *table = (const HjgProgramTable *) w->tables.data + t;
+	const HjgProgramTable *table = table_of(w, t);
 	const HjgProgramOp op = (HjgProgramOp) (HJG_PROGRAM_PROBE_INNER + below(w, 4));
 	const hjg_u32 left = below(w, HJG_PROGRAM_REGISTERS - table->nkeys);
 	const hjg_u32 to = below(w, HJG_PROGRAM_REGISTERS - table->npayload);
 
+	if (table->has_groups)
+		return;
 	for (hjg_u32 k = 0; k < table->nkeys; k++)
-		load_column(w, pipeline, left + k, one_in(w, 2) ? 1 : below(w, relation->ncolumns));
+		load_reference(w, relation, pipeline, left + k);
 	add_step(w, pipeline, op, to, left, 0)->arg = t;
 	if (op <= HJG_PROGRAM_PROBE_LEFT)
 		memset(w->boolean + to, 0, table->npayload);
 }
 
+/* Write steps of a pipeline, or of the result, which does not probe. */
 static void
 write_steps(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 {
@@ -478,7 +539,7 @@ write_steps(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 		{
 			case 0:
 			case 1:
-				load_column(w, pipeline, to, below(w, relation->ncolumns));
+				load_value(w, relation, pipeline, to);
 				break;
 			case 2:
 				step = add_step(w, pipeline, HJG_PROGRAM_CONSTANT, to, 0, 0);
@@ -499,11 +560,11 @@ write_steps(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 				w->boolean[to] |= one >= 0;
 				break;
 			case 6:
-				if (one >= 0 && nfilters++ < 2)
+				if (one >= 0 && nfilters++ < 2 && (!w->shape->nested || one_in(w, 4)))
 					add_step(w, pipeline, HJG_PROGRAM_FILTER, 0, (hjg_u32) one, 0);
 				break;
 			case 7:
-				if (w->tables.n > 0 && w->filled[0] != NULL)
+				if (w->tables.n > 0 && pipeline != &w->result && !w->shape->nested)
 					add_probe(w, pipeline, relation);
 		}
 	}
@@ -514,15 +575,22 @@ static void
 write_table(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 {
 	HjgProgramTable *table = list_add(&w->tables, NULL, 1);
+	const bool	of_rows = pipeline->source == HJG_PROGRAM_FROM_SEGMENTS;
 
-	table->unique = w->shape->repeated_keys || one_in(w, 2);
+	/* a group has all of its keys once */
+	table->unique = w->shape->repeated_keys || (one_in(w, 2) && (of_rows || table_of(w, pipeline->source)->nkeys == 1));
 	table->nkeys = 1 + below(w, 3);
 	table->npayload = below(w, 5);
 	for (hjg_u32 k = 0; k < table->nkeys; k++)
 	{
 		pipeline->keys[k] = (hjg_u8) (10 + k);
 		/* the serial number makes keys unique */
-		load_column(w, pipeline, 10 + k, k == 0 ? (table->unique && !w->shape->repeated_keys ? 0 : 1) : below(w, relation->ncolumns));
+		if (k > 0)
+			load_value(w, relation, pipeline, 10 + k);
+		else if (of_rows)
+			load_column(w, pipeline, 10, table->unique && !w->shape->repeated_keys ? 0 : 1);
+		else
+			add_step(w, pipeline, HJG_PROGRAM_GROUP, 10, 0, 0);
 	}
 	/* of rows with the same keys, any may be the first: they have the same payload */
 	for (hjg_u32 p = 0; p < table->npayload; p++)
@@ -530,30 +598,75 @@ write_table(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 	pipeline->sink = (hjg_u32) w->tables.n - 1;
 }
 
+/* Write groups; last: those of the result. */
 static void
-write_groups(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
+write_groups(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline, bool last)
 {
 	const hjg_u32 narguments = one_in(w, 20) ? HJG_PROGRAM_MAX_ARGUMENTS : below(w, 5);
+	const bool	many = w->shape->many_groups;
+	HjgProgramTable *table = list_add(&w->tables, NULL, 1);
 
-	w->head.nkeys = w->shape->many_groups ? 1 + below(w, 2) : one_in(w, 30) ? HJG_PROGRAM_MAX_KEYS : below(w, 4);
-	for (hjg_u32 k = 0; k < w->head.nkeys; k++)
+	table->has_groups = 1;
+	table->nkeys = many ? 1 + below(w, 2) : one_in(w, 30) ? HJG_PROGRAM_MAX_KEYS : below(w, 4);
+	for (hjg_u32 k = 0; k < table->nkeys; k++)
 	{
 		pipeline->keys[k] = (hjg_u8) below(w, HJG_PROGRAM_REGISTERS);
-		if (one_in(w, 2))
-			load_column(w, pipeline, pipeline->keys[k], below(w, relation->ncolumns));
+		if (one_in(w, 2) || !last)
+			load_value(w, relation, pipeline, pipeline->keys[k]);
 	}
-	if (w->shape->many_groups)
+	if (many && pipeline->source == HJG_PROGRAM_FROM_SEGMENTS)
 		load_column(w, pipeline, pipeline->keys[0], 0);
+	else if (w->shape->nested && pipeline->source == HJG_PROGRAM_FROM_SEGMENTS)
+	{
+		/* groups of a few rows */
+		table->nkeys = 1;
+		load_column(w, pipeline, pipeline->keys[0], 1);
+	}
+	table->first_argument = (hjg_u32) w->arguments.n;
+	table->narguments = narguments;
 	for (hjg_u32 i = 0; i < narguments; i++)
 	{
-		HjgProgramArgument *argument = list_add(&w->arguments, NULL, 1);
+		const hjg_u32 reg = below(w, one_in(w, 4) ? HJG_PROGRAM_REGISTERS : 8);
+		HjgProgramArgument *argument;
 
-		argument->reg = below(w, one_in(w, 4) ? HJG_PROGRAM_REGISTERS : 8);
+		if (w->shape->nested)
+			load_value(w, relation, pipeline, reg);
+		argument = list_add(&w->arguments, NULL, 1);
+		argument->reg = reg;
 		argument->wants_sum = below(w, 2);
 		argument->wants_extremes = below(w, 2);
 		argument->greatest = UINT64_MAX;
 	}
-	pipeline->sink = HJG_PROGRAM_TO_GROUPS;
+	pipeline->sink = (hjg_u32) w->tables.n - 1;
+}
+
+/* Choose where a pipeline's rows come from. */
+static hjg_u32
+choose_source(Writer *w)
+{
+	const hjg_u32 t = w->tables.n > 0 ? below(w, (hjg_u32) w->tables.n) : 0;
+
+	return w->tables.n > 0 && table_of(w, t)->has_groups ? t : HJG_PROGRAM_FROM_SEGMENTS;
+}
+
+/* Write the steps and the order of the result, whose groups are these. */
+static void
+write_result(Writer *w, hjg_u32 groups)
+{
+	w->result = (HjgProgramPipeline) {.source = groups};
+	if (table_of(w, groups)->nkeys == 0 || w->shape->whole)
+		return;
+	memset(w->boolean, 0, sizeof(w->boolean));
+	write_steps(w, NULL, &w->result);
+	w->head.first_step = w->result.first_step;
+	w->head.nsteps = w->result.nsteps;
+	w->head.order = below(w, 8);
+	if (one_in(w, 2))
+		load_value(w, NULL, &w->result, w->head.order);
+	w->head.nsteps = w->result.nsteps;
+	w->head.descending = below(w, 2);
+	w->head.nulls_first = below(w, 2);
+	w->head.first_groups = one_in(w, 3) ? 0 : 1 + below(w, one_in(w, 2) ? 10 : 1000);
 }
 
 /* ---- the evaluator ---- */
@@ -631,10 +744,47 @@ evaluate_probe(Writer *w, const HjgProgramStep *step, Cell *regs)
 	return true;
 }
 
+static Cell
+group_value(const ProgramGroup *group, hjg_u32 nkeys, hjg_u32 which)
+{
+	const hjg_u32 i = which > nkeys ? (which - nkeys - 1) / 4 : 0;
+	const hjg_u64 count = group->nrows - group->nulls[i];
+
+	if (which < nkeys)
+		return group->entry.keys[which];
+	if (which == nkeys)
+		return number_cell(group->nrows, false);
+	switch ((which - nkeys - 1) % 4)
+	{
+		case HJG_PROGRAM_GROUP_COUNT:
+			return number_cell(count, false);
+		case HJG_PROGRAM_GROUP_SUM:
+			return number_cell((hjg_u64) group->sum[i], count == 0);
+		case HJG_PROGRAM_GROUP_LEAST:
+			return number_cell((hjg_u64) group->least[i], count == 0);
+		default:
+			return number_cell((hjg_u64) group->greatest[i], count == 0);
+	}
+}
+
+static Cell
+row_number(const Relation *relation, hjg_u32 row)
+{
+	hjg_u32		s = 0;
+
+	while (row >= relation->first_row[s + 1])
+		s++;
+	return number_cell((hjg_u64) relation->numbers[s] * HJG_PROGRAM_MAX_SEGMENT_ROWS + row - relation->first_row[s], false);
+}
+
 /* Run the steps for a row; false: it does not come to the sink. */
 static bool
 evaluate_row(Writer *w, const Relation *relation, const HjgProgramPipeline *pipeline, hjg_u32 row, Cell *regs)
 {
+	const ProgramGroup *group = pipeline->source != HJG_PROGRAM_FROM_SEGMENTS ?
+		(const ProgramGroup *) index_entry(w->filled[pipeline->source], (int) row) : NULL;
+
+
 	for (hjg_u32 r = 0; r < HJG_PROGRAM_REGISTERS; r++)
 		regs[r] = (Cell) {.isnull = true};
 	for (hjg_u32 s = 0; s < pipeline->nsteps; s++)
@@ -648,6 +798,12 @@ evaluate_row(Writer *w, const Relation *relation, const HjgProgramPipeline *pipe
 		{
 			case HJG_PROGRAM_COLUMN:
 				regs[step->to] = relation->cells[step->arg][row];
+				break;
+			case HJG_PROGRAM_GROUP:
+				regs[step->to] = group_value(group, table_of(w, pipeline->source)->nkeys, step->arg);
+				break;
+			case HJG_PROGRAM_ROW:
+				regs[step->to] = row_number(relation, row);
 				break;
 			case HJG_PROGRAM_CONSTANT:
 				regs[step->to] = number_cell((hjg_u64) step->low, step->high != 0);
@@ -713,19 +869,19 @@ enter_row(Writer *w, const HjgProgramPipeline *pipeline, HjgProgramTable *table,
 }
 
 static void
-group_row(Writer *w, const HjgProgramPipeline *pipeline, const Cell *regs)
+group_row(Writer *w, const HjgProgramPipeline *pipeline, const HjgProgramTable *table, const Cell *regs)
 {
 	Cell		keys[HJG_PROGRAM_MAX_KEYS];
 	ProgramGroup *group;
 	bool		made;
 
-	for (hjg_u32 k = 0; k < w->head.nkeys; k++)
+	for (hjg_u32 k = 0; k < table->nkeys; k++)
 		keys[k] = regs[pipeline->keys[k]];
-	group = (ProgramGroup *) index_find(w->groups, keys, true, &made);
+	group = (ProgramGroup *) index_find(w->filled[pipeline->sink], keys, true, &made);
 	group->nrows++;
-	for (hjg_u32 i = 0; i < w->arguments.n; i++)
+	for (hjg_u32 i = 0; i < table->narguments; i++)
 	{
-		HjgProgramArgument *argument = (HjgProgramArgument *) w->arguments.data + i;
+		HjgProgramArgument *argument = (HjgProgramArgument *) w->arguments.data + table->first_argument + i;
 		const Cell	cell = regs[argument->reg];
 
 		if (cell.isnull)
@@ -744,25 +900,66 @@ group_row(Writer *w, const HjgProgramPipeline *pipeline, const Cell *regs)
 static void
 evaluate_pipeline(Writer *w, hjg_u32 p)
 {
-	const HjgProgramPipeline *pipeline = (const HjgProgramPipeline *) w->pipelines.data + p;
+	HjgProgramPipeline *pipeline = (HjgProgramPipeline *) w->pipelines.data + p;
 	const Relation *relation = &w->relations[p];
-	const bool	groups = pipeline->sink == HJG_PROGRAM_TO_GROUPS;
-	HjgProgramTable *table = groups ? NULL : (HjgProgramTable *) w->tables.data + pipeline->sink;
+	const bool	of_rows = pipeline->source == HJG_PROGRAM_FROM_SEGMENTS;
+	const size_t nrows = of_rows ? relation->first_row[relation->nsegments] : w->filled[pipeline->source]->entries.n;
+	HjgProgramTable *table = (HjgProgramTable *) w->tables.data + pipeline->sink;
 
-	if (groups)
-		w->groups = index_create(sizeof(ProgramGroup), w->head.nkeys);
-	else
-		w->filled[pipeline->sink] = index_create(sizeof(Entry), table->nkeys);
-	for (hjg_u32 row = 0; row < relation->first_row[relation->nsegments]; row++)
+	w->filled[pipeline->sink] = index_create(table->has_groups ? sizeof(ProgramGroup) : sizeof(Entry), table->nkeys);
+	for (hjg_u32 row = 0; row < nrows; row++)
 	{
 		Cell		regs[HJG_PROGRAM_REGISTERS];
 
-		if (!relation->seen[row] || !evaluate_row(w, relation, pipeline, row, regs))
+		if ((of_rows && !relation->seen[row]) || !evaluate_row(w, relation, pipeline, row, regs))
 			continue;
-		if (groups)
-			group_row(w, pipeline, regs);
+		if (table->has_groups)
+			group_row(w, pipeline, table, regs);
 		else
 			enter_row(w, pipeline, table, regs);
+	}
+	if (table->has_groups)
+		table->max_rows = w->filled[pipeline->sink]->entries.n;
+}
+
+/* Is this group before the other one in the order of the result? */
+static bool
+is_before(const HjgProgram *head, const ProgramGroup *group, const ProgramGroup *other)
+{
+	const Cell	left = group->place;
+	const Cell	right = other->place;
+
+	if (left.isnull || right.isnull)
+		return left.isnull != right.isnull && left.isnull == (head->nulls_first != 0);
+	return head->descending ? left.number > right.number : left.number < right.number;
+}
+
+/* Find the groups that the result must have, and those that it may have. */
+static void
+evaluate_result(Writer *w)
+{
+	const Index *groups = w->filled[w->result.source];
+
+	for (size_t g = 0; g < groups->entries.n; g++)
+	{
+		ProgramGroup *group = (ProgramGroup *) index_entry(groups, (int) g);
+		Cell		regs[HJG_PROGRAM_REGISTERS];
+
+		group->passes = evaluate_row(w, NULL, &w->result, (hjg_u32) g, regs);
+		group->place = regs[w->head.order];
+	}
+	for (size_t g = 0; g < groups->entries.n; g++)
+	{
+		ProgramGroup *group = (ProgramGroup *) index_entry(groups, (int) g);
+		hjg_u64		before = 0;
+
+		for (size_t other = 0; other < groups->entries.n && group->passes && before < w->head.first_groups; other++)
+		{
+			const ProgramGroup *another = (const ProgramGroup *) index_entry(groups, (int) other);
+
+			before += another->passes && is_before(&w->head, another, group);
+		}
+		group->wanted = group->passes && (w->head.first_groups == 0 || before < w->head.first_groups);
 	}
 }
 
@@ -781,15 +978,17 @@ place_array(List *block, const List *list)
 
 /* The magnitude of an argument's values is told, or is not. */
 static void
-bound_arguments(Writer *w)
+bound_arguments(Writer *w, hjg_u32 t)
 {
-	for (hjg_u32 i = 0; i < w->arguments.n; i++)
+	const HjgProgramTable *table = table_of(w, t);
+
+	for (hjg_u32 i = 0; i < table->narguments; i++)
 	{
 		hjg_u64		greatest = 0;
 
-		for (size_t g = 0; g < w->groups->entries.n; g++)
+		for (size_t g = 0; g < w->filled[t]->entries.n; g++)
 		{
-			const ProgramGroup *group = (const ProgramGroup *) index_entry(w->groups, (int) g);
+			const ProgramGroup *group = (const ProgramGroup *) index_entry(w->filled[t], (int) g);
 			const hjg_u64 low = group->least[i] < 0 ? -(hjg_u64) group->least[i] : (hjg_u64) group->least[i];
 			const hjg_u64 high = group->greatest[i] < 0 ? -(hjg_u64) group->greatest[i] : (hjg_u64) group->greatest[i];
 
@@ -797,7 +996,7 @@ bound_arguments(Writer *w)
 			greatest = high > greatest ? high : greatest;
 		}
 		if (one_in(w, 2))
-			((HjgProgramArgument *) w->arguments.data)[i].greatest = greatest;
+			((HjgProgramArgument *) w->arguments.data)[table->first_argument + i].greatest = greatest;
 	}
 }
 
@@ -838,7 +1037,6 @@ write_block(Writer *w, ProgramCase *c)
 	head.values = place_array(&block, &w->values);
 	head.arguments = place_array(&block, &w->arguments);
 	head.max_groups = c->ngroups;
-	head.expected_groups = estimate(w, c->ngroups);
 	head.nbytes = block.n * 8;
 	memcpy(block.data, &head, sizeof(head));
 	c->block = block.data;
@@ -861,8 +1059,37 @@ writer_free(Writer *w)
 		for (int i = 0; i < MOST_COLUMNS; i++)
 			free(w->relations[p].cells[i]);
 	}
-	free(w->groups);
 	free(w);
+}
+
+/* Set the answer: the groups that pass. */
+static void
+answer(Writer *w, ProgramCase *c)
+{
+	const HjgProgramTable *table = table_of(w, w->result.source);
+	const HjgProgramArgument *arguments = (const HjgProgramArgument *) w->arguments.data + table->first_argument;
+	Index	   *groups = w->filled[w->result.source];
+	List		passing = {.size = sizeof(ProgramGroup)};
+
+	*c = (ProgramCase) {.refused = w->refused, .nkeys = table->nkeys, .narguments = table->narguments};
+	for (hjg_u32 i = 0; i < c->narguments; i++)
+	{
+		c->wants_sum[i] = arguments[i].wants_sum;
+		c->wants_extremes[i] = arguments[i].wants_extremes;
+	}
+	/* without keys there is a group without rows */
+	if (c->nkeys == 0 && groups->entries.n == 0)
+		((ProgramGroup *) list_add(&groups->entries, NULL, 1))->wanted = true;
+	for (size_t g = 0; g < groups->entries.n; g++)
+	{
+		const ProgramGroup *group = (const ProgramGroup *) index_entry(groups, (int) g);
+
+		if (group->passes || group->wanted)
+			list_add(&passing, group, 1);
+		c->nwanted += group->wanted;
+	}
+	c->groups = (ProgramGroup *) passing.data;
+	c->ngroups = (hjg_u32) passing.n;
 }
 
 void
@@ -885,30 +1112,26 @@ program_create(ProgramCase *c, hjg_u64 seed, const ProgramShape *shape)
 	w->own.size = w->kept.size = 8;
 	for (hjg_u32 p = 0; p < shape->npipelines; p++)
 	{
-		HjgProgramPipeline pipeline = {0};
+		const bool	last = p + 1 == shape->npipelines;
+		HjgProgramPipeline pipeline = {.source = choose_source(w)};
 
 		memset(w->boolean, 0, sizeof(w->boolean));
-		write_relation(w, &w->relations[p], &pipeline);
-		write_steps(w, &w->relations[p], &pipeline);
-		if (p + 1 < shape->npipelines)
-			write_table(w, &w->relations[p], &pipeline);
+		if (pipeline.source == HJG_PROGRAM_FROM_SEGMENTS)
+			write_relation(w, &w->relations[p], &pipeline);
 		else
-			write_groups(w, &w->relations[p], &pipeline);
+			pipeline.nrows = table_of(w, pipeline.source)->max_rows;
+		write_steps(w, &w->relations[p], &pipeline);
+		if (last || shape->nested || (!shape->repeated_keys && one_in(w, 3)))
+			write_groups(w, &w->relations[p], &pipeline, last);
+		else
+			write_table(w, &w->relations[p], &pipeline);
 		list_add(&w->pipelines, &pipeline, 1);
 		evaluate_pipeline(w, p);
+		bound_arguments(w, pipeline.sink);
 	}
-	bound_arguments(w);
-	*c = (ProgramCase) {.refused = w->refused, .nkeys = w->head.nkeys, .narguments = (hjg_u32) w->arguments.n};
-	for (hjg_u32 i = 0; i < c->narguments; i++)
-	{
-		c->wants_sum[i] = ((HjgProgramArgument *) w->arguments.data)[i].wants_sum;
-		c->wants_extremes[i] = ((HjgProgramArgument *) w->arguments.data)[i].wants_extremes;
-	}
-	/* without keys there is a group without rows */
-	if (c->nkeys == 0 && w->groups->entries.n == 0)
-		list_add(&w->groups->entries, NULL, 1);
-	c->groups = (ProgramGroup *) w->groups->entries.data;
-	c->ngroups = (hjg_u32) w->groups->entries.n;
+	write_result(w, (hjg_u32) w->tables.n - 1);
+	evaluate_result(w);
+	answer(w, c);
 	write_block(w, c);
 	c->kept = w->kept.data;
 	c->kept_bytes = w->kept.n * 8;
@@ -959,11 +1182,14 @@ const char *
 program_compare(const ProgramCase *c, const hjg_u64 *words, hjg_u64 nwords)
 {
 	const hjg_u32 group_words = hjg_program_group_words(c->nkeys, c->narguments);
+	hjg_u64		nwanted = 0;
 	Index	   *found;
 	const char *wrong = NULL;
 
-	if (nwords != 1 + (hjg_u64) c->ngroups * group_words || words[0] != c->ngroups)
-		return "wrong number of groups";
+	if (nwords < 1 || nwords != 1 + words[0] * group_words)
+		return "a wrong number of words";
+	if (words[0] > c->ngroups || words[0] > (hjg_u64) c->nwanted + MOST_UNWANTED)
+		return "too many groups";
 	found = index_create(sizeof(ProgramGroup), c->nkeys);
 	for (hjg_u32 g = 0; g < c->ngroups; g++)
 	{
@@ -974,7 +1200,7 @@ program_compare(const ProgramCase *c, const hjg_u64 *words, hjg_u64 nwords)
 		*group = c->groups[g];
 		group->entry.next = next;
 	}
-	for (hjg_u32 g = 0; g < c->ngroups && wrong == NULL; g++)
+	for (hjg_u64 g = 0; g < words[0] && wrong == NULL; g++)
 	{
 		const hjg_u64 *at = words + 1 + (size_t) g * group_words;
 		Cell		keys[HJG_PROGRAM_MAX_KEYS];
@@ -985,10 +1211,11 @@ program_compare(const ProgramCase *c, const hjg_u64 *words, hjg_u64 nwords)
 			keys[k] = number_cell(at[1 + k], at[1 + c->nkeys] >> k & 1);
 		group = (ProgramGroup *) index_find(found, keys, false, &made);
 		wrong = group == NULL ? "a group that is none" : compare_group(c, group, at);
+		nwanted += group != NULL && group->wanted;
 		/* a second one with these keys is then wrong */
 		if (group != NULL)
 			group->nrows = UINT64_MAX;
 	}
 	index_free(found);
-	return wrong;
+	return wrong == NULL && nwanted != c->nwanted ? "groups that are wanted are not there" : wrong;
 }

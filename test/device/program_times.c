@@ -115,6 +115,7 @@ typedef struct Query
 	hjg_u32		nsums;
 	hjg_u32		sums[8];
 	hjg_u64		groups;
+	hjg_u64		first_groups;	/* of the greatest first sum; 0: all */
 } Query;
 
 #define COLUMN(r, c) {.op = HJG_PROGRAM_COLUMN, .to = r, .arg = c}
@@ -161,6 +162,10 @@ static const Query queries[] = {
 		.name = "a group for four rows", .npipelines = 1, .ncolumns = {2}, .columns = {{ORDER, PRICE}}, .nsteps = {2},
 		.steps = {{COLUMN(0, 0), COLUMN(1, 1)}}, .nkeys = 1, .keys = {0}, .nsums = 1, .sums = {1}, .groups = 0
 	},
+	{
+		.name = "the first ten of these groups", .npipelines = 1, .ncolumns = {2}, .columns = {{ORDER, PRICE}}, .nsteps = {2},
+		.steps = {{COLUMN(0, 0), COLUMN(1, 1)}}, .nkeys = 1, .keys = {0}, .nsums = 1, .sums = {1}, .groups = 0, .first_groups = 10
+	},
 };
 
 /* Put elements at the end of the block; returns their array. */
@@ -178,15 +183,16 @@ put_array(char *block, hjg_u64 *end, const void *elements, hjg_u32 n, size_t siz
 static hjg_u64
 write_query(const Data *data, const Query *query, char *block)
 {
-	HjgProgram	head = {.nkeys = query->nkeys, .expected_groups = query->groups, .max_groups = query->groups};
+	HjgProgram	head = {0};
 	HjgProgramPipeline pipelines[2] = {0};
-	HjgProgramTable table = query->table;
+	HjgProgramTable tables[2] = {query->table};
+	HjgProgramTable *const groups = &tables[query->npipelines - 1];
 	HjgProgramArgument arguments[8] = {0};
 	const hjg_u32 most = data->nsegments + data->norders;
 	HjgProgramSegment *segments = calloc(most, sizeof(HjgProgramSegment));
 	HjgProgramColumn *columns = calloc((size_t) most * 8, sizeof(HjgProgramColumn));
 	HjgProgramRun *runs = calloc(most, sizeof(HjgProgramRun));
-	HjgProgramStep steps[48];
+	HjgProgramStep steps[49];
 	hjg_u32		nsegments = 0;
 	hjg_u32		ncolumns = 0;
 	hjg_u32		nsteps = 0;
@@ -199,7 +205,7 @@ write_query(const Data *data, const Query *query, char *block)
 
 		pipelines[p] = (HjgProgramPipeline) {
 			.first_step = nsteps, .nsteps = query->nsteps[p], .first_segment = nsegments, .nsegments = n,
-			.ncolumns = query->ncolumns[p], .sink = orders ? 0 : HJG_PROGRAM_TO_GROUPS, .nrows = (hjg_u64) n * SEGMENT_ROWS
+			.ncolumns = query->ncolumns[p], .source = HJG_PROGRAM_FROM_SEGMENTS, .sink = p, .nrows = (hjg_u64) n * SEGMENT_ROWS
 		};
 		memcpy(pipelines[p].keys, orders ? query->table_keys : query->keys, HJG_PROGRAM_MAX_KEYS);
 		memcpy(pipelines[p].payload, query->payload, HJG_PROGRAM_MAX_PAYLOAD);
@@ -213,15 +219,21 @@ write_query(const Data *data, const Query *query, char *block)
 				columns[ncolumns++] = data->columns[query->columns[p][c]][s];
 		}
 	}
-	if (query->groups == 0)
-		head.max_groups = head.expected_groups = pipelines[0].nrows / 4 + 1;
-	table.max_rows = pipelines[0].nrows;
-	table.expected_rows = pipelines[0].nrows / 3 * 2;
+	tables[0].max_rows = pipelines[0].nrows;
+	tables[0].expected_rows = pipelines[0].nrows / 3 * 2;
+	*groups = (HjgProgramTable) {.nkeys = query->nkeys, .has_groups = 1, .narguments = query->nsums};
+	groups->max_rows = groups->expected_rows = query->groups > 0 ? query->groups : pipelines[0].nrows / 4 + 1;
+	head.max_groups = groups->max_rows;
+	head.first_groups = query->first_groups;
+	head.descending = 1;
+	head.first_step = nsteps;
+	head.nsteps = query->first_groups > 0;
+	steps[nsteps] = (HjgProgramStep) {.op = HJG_PROGRAM_GROUP, .arg = HJG_PROGRAM_GROUP_VALUE(query->nkeys, 0, HJG_PROGRAM_GROUP_SUM)};
 	for (hjg_u32 i = 0; i < query->nsums; i++)
 		arguments[i] = (HjgProgramArgument) {.reg = query->sums[i], .wants_sum = 1, .greatest = 120000000000ull};
 	head.pipelines = put_array(block, &end, pipelines, query->npipelines, sizeof(HjgProgramPipeline));
-	head.tables = put_array(block, &end, &table, query->npipelines - 1, sizeof(HjgProgramTable));
-	head.steps = put_array(block, &end, steps, nsteps, sizeof(HjgProgramStep));
+	head.tables = put_array(block, &end, tables, query->npipelines, sizeof(HjgProgramTable));
+	head.steps = put_array(block, &end, steps, nsteps + head.nsteps, sizeof(HjgProgramStep));
 	head.segments = put_array(block, &end, segments, nsegments, sizeof(HjgProgramSegment));
 	head.columns = put_array(block, &end, columns, ncolumns, sizeof(HjgProgramColumn));
 	head.runs = put_array(block, &end, runs, nsegments, sizeof(HjgProgramRun));

@@ -9,10 +9,10 @@
 #include "hjg_program_steps.h"
 #include "hjg_stub_kernels.h"
 
-typedef void (*Sink) (const HjgKPipeline *a, const HjgKRecords *near, const HjgProgramRow *row);
+typedef void (*Sink) (const HjgKPipeline *a, const void *arg, const HjgProgramRow *row);
 
 static void
-run_rows(const HjgKPipeline *a, const HjgKRecords *near, Sink sink)
+run_rows(const HjgKPipeline *a, const void *arg, Sink sink)
 {
 	int64_t		regs[HJG_PROGRAM_REGISTERS];
 	HjgProgramRow row = {.regs = regs, .stride = 1};
@@ -22,14 +22,14 @@ run_rows(const HjgKPipeline *a, const HjgKRecords *near, Sink sink)
 		const HjgKPiece *piece = &AT(HjgKPiece, a->pieces)[p];
 
 		for (hjg_u32 row_ix = piece->first_row; row_ix < piece->end_row; row_ix++)
-			if (hjg_program_sees(AT(HjgProgramRun, a->runs), piece, row_ix) &&
+			if (hjg_program_sees(a, piece, row_ix, &row) &&
 				hjg_program_run(a, AT(HjgProgramStep, a->steps), AT(HjgKColumn, a->columns) + piece->first_column, row_ix, &row))
-				sink(a, near, &row);
+				sink(a, arg, &row);
 	}
 }
 
 static void
-fill_row(const HjgKPipeline *a, const HjgKRecords *near, const HjgProgramRow *row)
+fill_row(const HjgKPipeline *a, const void *arg, const HjgProgramRow *row)
 {
 	*AT(hjg_u32, a->flags) |= hjg_program_fill(a, row);
 }
@@ -41,8 +41,9 @@ fill_records(const Launch *launch)
 }
 
 static void
-group_row(const HjgKPipeline *a, const HjgKRecords *near, const HjgProgramRow *row)
+group_row(const HjgKPipeline *a, const void *arg, const HjgProgramRow *row)
 {
+	const HjgKRecords *near = arg;
 	HjgProgramKey key;
 	hjg_u64    *record;
 	int			made;
@@ -74,28 +75,44 @@ group_rows(const Launch *launch)
 }
 
 static void
-count_records(const Launch *launch)
+count_group(const HjgKPipeline *a, const void *arg, const HjgProgramRow *row)
 {
-	const HjgKGroupList *a = &ARG(HjgKGroupList, 0);
+	const HjgKResult *result = arg;
+	const hjg_u64 number = hjg_program_order(result, row);
 
-	for (hjg_u32 slot = 0; slot < a->table.nslots; slot++)
-		*AT(hjg_u64, a->listed) += *hjg_program_record(&a->table, slot) != 0;
+	if (number >> result->shift >> HJG_K_ORDER_BITS == result->prefix)
+		AT(hjg_u64, result->bins)[(number >> result->shift) % HJG_K_ORDER_BINS]++;
+}
+
+static void
+count_groups(const Launch *launch)
+{
+	const HjgKResult *a = &ARG(HjgKResult, 0);
+
+	run_rows(&a->pipeline, a, count_group);
+}
+
+static void
+list_group(const HjgKPipeline *a, const void *arg, const HjgProgramRow *row)
+{
+	const HjgKResult *result = arg;
+
+	if (hjg_program_order(result, row) <= result->last)
+		hjg_program_list(result, row->group, AT(hjg_u64, result->words) + (*AT(hjg_u64, result->listed))++ * result->group_words);
 }
 
 static void
 list_groups(const Launch *launch)
 {
-	const HjgKGroupList *a = &ARG(HjgKGroupList, 0);
+	const HjgKResult *a = &ARG(HjgKResult, 0);
 
-	for (hjg_u32 slot = 0; slot < a->table.nslots; slot++)
-		if (*hjg_program_record(&a->table, slot) != 0)
-			hjg_program_list(a, hjg_program_record(&a->table, slot), AT(hjg_u64, a->words) + (*AT(hjg_u64, a->listed))++ * a->group_words);
+	run_rows(&a->pipeline, a, list_group);
 }
 
 const StubKernel hjg_stub_program[] = {
 	{"hjg_k_fill_records", fill_records, true},
 	{"hjg_k_group_rows", group_rows, true},
-	{"hjg_k_count_records", count_records, true},
+	{"hjg_k_count_groups", count_groups, true},
 	{"hjg_k_list_groups", list_groups, true},
 	{0}
 };

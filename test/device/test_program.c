@@ -162,14 +162,20 @@ test_all_answers(void)
 {
 	const int	times = short_run ? 1 : 5;
 	const size_t generous = hjg_cuda_program_generous_bytes;
+	const hjg_u64 few_more = hjg_cuda_program_few_more;
 
 	test_answers("of few rows", &(ProgramShape) {.most_rows = 300}, 60 * times);
 	test_answers("of more rows", &(ProgramShape) {.most_rows = 20000}, 8 * times);
 	test_answers("with many groups", &(ProgramShape) {.most_rows = 30000, .many_groups = true}, 4 * times);
+	test_answers("with groups of groups", &(ProgramShape) {.npipelines = 3, .most_rows = 300, .nested = true}, 20 * times);
 	test_answers("with keys that come twice", &(ProgramShape) {.npipelines = 2, .most_rows = 200, .repeated_keys = true}, 8 * times);
 	hjg_cuda_program_generous_bytes = 0;
 	test_answers("whose tables grow", &(ProgramShape) {.npipelines = 3, .most_rows = 30000, .many_groups = true, .outgrown = true}, 4 * times);
 	hjg_cuda_program_generous_bytes = generous;
+	hjg_cuda_program_few_more = 0;
+	test_answers("whose first groups come almost alone", &(ProgramShape) {.most_rows = 300}, 60 * times);
+	test_answers("of many, whose first groups come almost alone", &(ProgramShape) {.most_rows = 3000, .many_groups = true}, 20 * times);
+	hjg_cuda_program_few_more = few_more;
 	hjg_cuda_resident_piece_bytes = 40000;
 	test_answers("whose columns come in many pieces", &(ProgramShape) {.most_rows = 2000}, 10 * times);
 	hjg_cuda_resident_piece_bytes = (size_t) 8 << 20;
@@ -190,7 +196,7 @@ status_of(const ProgramCase *c)
 static void
 test_limits(void)
 {
-	const ProgramShape shape = {.npipelines = 1, .most_rows = 3000, .many_groups = true, .all_kept = true};
+	const ProgramShape shape = {.npipelines = 1, .most_rows = 3000, .many_groups = true, .all_kept = true, .whole = true};
 	ProgramCase c;
 	HjgProgram *head;
 
@@ -563,6 +569,7 @@ test_breakages(void)
 	ProgramCase c;
 	HjgProgram *head;
 	HjgProgramPipeline *pipelines;
+	HjgProgramTable *tables;
 	HjgProgramStep *steps;
 	hjg_u32		probe = 0;
 	hjg_u32		set = 0;
@@ -578,7 +585,8 @@ test_breakages(void)
 		head = (HjgProgram *) c.block;
 		pipelines = (HjgProgramPipeline *) (c.block + head->pipelines.off);
 		steps = (HjgProgramStep *) (c.block + head->steps.off);
-		for (hjg_u32 i = pipelines[2].first_step; i < head->steps.n; i++)
+		tables = (HjgProgramTable *) (c.block + head->tables.off);
+		for (hjg_u32 i = pipelines[2].first_step; i < pipelines[2].first_step + pipelines[2].nsteps; i++)
 		{
 			probe = steps[i].op == HJG_PROGRAM_PROBE_INNER ? i : probe;
 			found[0] |= steps[i].op == HJG_PROGRAM_PROBE_INNER;
@@ -595,7 +603,8 @@ test_breakages(void)
 			column = ((HjgProgramSegment *) (c.block + head->segments.off))[segment].first_column + i;
 			found[2] = ((HjgProgramColumn *) (c.block + head->columns.off))[column].width == 4;
 		}
-		if (found[0] && found[1] && found[2] && found[3] && head->nkeys > 0 && head->arguments.n > 0 && head->maps.n > 0)
+		if (found[0] && found[1] && found[2] && found[3] && tables[2].nkeys > 0 && tables[2].narguments > 0 && pipelines[1].source == HJG_PROGRAM_FROM_SEGMENTS && pipelines[2].source == HJG_PROGRAM_FROM_SEGMENTS &&
+			!tables[0].has_groups && head->nsteps > 0 && head->maps.n > 0)
 			break;
 		program_destroy(&c);
 	}
@@ -632,7 +641,27 @@ test_breakages(void)
 			{"no sets", IN_HEAD(values.n), 0},
 			{"very large sets", IN_HEAD(values.n), UINT32_MAX},
 			{"very many arguments", IN_HEAD(arguments.n), HJG_PROGRAM_MAX_ARGUMENTS + 1},
-			{"too many keys of groups", IN_HEAD(nkeys), HJG_PROGRAM_MAX_KEYS + 1},
+			{"too many keys of groups", IN_ARRAY(tables, HjgProgramTable, 2, nkeys), HJG_PROGRAM_MAX_KEYS + 1},
+			{"a table that has groups or not", IN_ARRAY(tables, HjgProgramTable, 2, has_groups), 2},
+			{"no groups at its end", IN_ARRAY(tables, HjgProgramTable, 2, has_groups), 0},
+			{"groups that have payload", IN_ARRAY(tables, HjgProgramTable, 2, npayload), 1},
+			{"groups that are unique", IN_ARRAY(tables, HjgProgramTable, 2, unique), 1},
+			{"a table with arguments", IN_ARRAY(tables, HjgProgramTable, 0, narguments), 1},
+			{"arguments elsewhere", IN_ARRAY(tables, HjgProgramTable, 2, first_argument), UINT32_MAX},
+			{"too many arguments", IN_ARRAY(tables, HjgProgramTable, 2, narguments), HJG_PROGRAM_MAX_ARGUMENTS + 1},
+			{"a probe of groups", IN_ARRAY(tables, HjgProgramTable, steps[probe].arg, has_groups), 1},
+			{"a source that is none", IN_ARRAY(pipelines, HjgProgramPipeline, 2, source), 3},
+			{"a source that has no groups", IN_ARRAY(pipelines, HjgProgramPipeline, 2, source), 0},
+			{"itself as its source", IN_ARRAY(pipelines, HjgProgramPipeline, 2, source), 2},
+			{"a value of a group that is none", IN_ARRAY(steps, HjgProgramStep, probe, op), HJG_PROGRAM_GROUP},
+			{"a result's steps elsewhere", IN_HEAD(first_step), UINT32_MAX},
+			{"too many steps of the result", IN_HEAD(nsteps), HJG_PROGRAM_MAX_STEPS + 1},
+			{"a result that probes", IN_HEAD(first_step), probe},
+			{"an order by no register", IN_HEAD(order), HJG_PROGRAM_REGISTERS},
+			{"an order by a register far away", IN_HEAD(order), UINT32_MAX},
+			{"an order that descends or not", IN_HEAD(descending), 2},
+			{"an order with NULLs at both ends", IN_HEAD(nulls_first), 2},
+			{"steps of the only group", IN_ARRAY(tables, HjgProgramTable, 2, nkeys), 0},
 			{"a table with too many keys", IN_ARRAY(tables, HjgProgramTable, 0, nkeys), HJG_PROGRAM_MAX_KEYS + 1},
 			{"a table with too much payload", IN_ARRAY(tables, HjgProgramTable, 0, npayload), HJG_PROGRAM_MAX_PAYLOAD + 1},
 			{"a table that is neither unique nor not", IN_ARRAY(tables, HjgProgramTable, 0, unique), 2},
@@ -644,9 +673,8 @@ test_breakages(void)
 			{"very many segments", IN_ARRAY(pipelines, HjgProgramPipeline, 1, nsegments), UINT32_MAX},
 			{"too many columns", IN_ARRAY(pipelines, HjgProgramPipeline, 2, ncolumns), HJG_PROGRAM_MAX_COLUMNS + 1},
 			{"a table that is filled twice", IN_ARRAY(pipelines, HjgProgramPipeline, 1, sink), 0},
-			{"a table that is none", IN_ARRAY(pipelines, HjgProgramPipeline, 1, sink), 2},
-			{"groups too early", IN_ARRAY(pipelines, HjgProgramPipeline, 1, sink), HJG_PROGRAM_TO_GROUPS},
-			{"no groups", IN_ARRAY(pipelines, HjgProgramPipeline, 2, sink), 0},
+			{"a table that is none", IN_ARRAY(pipelines, HjgProgramPipeline, 1, sink), 3},
+			{"a table far away", IN_ARRAY(pipelines, HjgProgramPipeline, 2, sink), UINT32_MAX},
 			{"another number of rows", IN_ARRAY(pipelines, HjgProgramPipeline, 2, nrows), pipelines[2].nrows + 1},
 			{"a key that is no register", IN_ARRAY(pipelines, HjgProgramPipeline, 2, keys), HJG_PROGRAM_REGISTERS},
 			{"a table's key that is no register", IN_ARRAY(pipelines, HjgProgramPipeline, 0, keys), 255},
@@ -654,7 +682,7 @@ test_breakages(void)
 			{"a step to no register", IN_ARRAY(steps, HjgProgramStep, probe, to), HJG_PROGRAM_REGISTERS},
 			{"a step from no register", IN_ARRAY(steps, HjgProgramStep, probe, left), HJG_PROGRAM_REGISTERS},
 			{"another step from no register", IN_ARRAY(steps, HjgProgramStep, probe, right), 255},
-			{"a probe of a table that is none", IN_ARRAY(steps, HjgProgramStep, probe, arg), 2},
+			{"a probe of a table that is none", IN_ARRAY(steps, HjgProgramStep, probe, arg), 3},
 			{"a probe of a table that is not filled", IN_ARRAY(pipelines, HjgProgramPipeline, 0, first_step), probe},
 			{"a set elsewhere", IN_ARRAY(steps, HjgProgramStep, set, arg), UINT32_MAX},
 			{"a set that is too large", IN_ARRAY(steps, HjgProgramStep, set, low), head->values.n + 1},

@@ -37,8 +37,10 @@ sub fill_tables
 		INSERT INTO customers SELECT g, g % 6, 'name ' || g % 40 FROM generate_series(1, 600) g;
 		ALTER TABLE customers ADD PRIMARY KEY (id);
 		CREATE TABLE nothing (a int, b int);
-		VACUUM ANALYZE orders, lines, customers, nothing;
-		SELECT hjoin_gpu_keep('orders'), hjoin_gpu_keep('lines'), hjoin_gpu_keep('customers'), hjoin_gpu_keep('nothing')});
+		CREATE TABLE long_texts (id int PRIMARY KEY, text text);
+		INSERT INTO long_texts SELECT g, CASE WHEN g % 5 <> 0 THEN repeat(md5(g::text), CASE WHEN g % 7 = 0 THEN 2000 ELSE 4 END) END FROM generate_series(1, 700) g;
+		VACUUM ANALYZE orders, lines, customers, nothing, long_texts;
+		SELECT hjoin_gpu_keep('orders'), hjoin_gpu_keep('lines'), hjoin_gpu_keep('customers'), hjoin_gpu_keep('nothing'), hjoin_gpu_keep('long_texts')});
 	ok(defined wait_until(sub { $node->safe_psql('postgres', q{SELECT state FROM hjoin_gpu_devices WHERE name = 'cuda:0'}) eq 'ready' }, 20), 'the device is ready');
 	return;
 }
@@ -115,10 +117,32 @@ my @queries = (
 	# joins whose table is made of the larger side
 	'SELECT l.mode, count(*) FROM orders o JOIN lines l ON l.order_id = o.id WHERE l.part = 77 AND o.total > 20 GROUP BY 1 ORDER BY 1',
 	'SELECT sum(o.total) FROM orders o JOIN orders p ON p.customer = o.id WHERE p.total < 3',
-	'SELECT c.region, count(*), sum(o.total) FROM customers c JOIN orders o ON o.customer = c.id JOIN lines l ON l.order_id = o.id WHERE l.quantity = 49 GROUP BY 1 ORDER BY 1');
+	'SELECT c.region, count(*), sum(o.total) FROM customers c JOIN orders o ON o.customer = c.id JOIN lines l ON l.order_id = o.id WHERE l.quantity = 49 GROUP BY 1 ORDER BY 1',
+	# HAVING, and the first groups, on the device: ties, NULLs at either end, both directions
+	'SELECT order_id, sum(quantity) AS s, count(*) FROM lines GROUP BY 1 ORDER BY s DESC NULLS LAST, 1 LIMIT 10',
+	'SELECT order_id, sum(quantity) AS s FROM lines GROUP BY 1 ORDER BY s DESC, 1 LIMIT 40 OFFSET 2900',
+	'SELECT part, max(price) AS m FROM lines WHERE quantity > 10 GROUP BY 1 ORDER BY m, 1 LIMIT 5',
+	'SELECT order_id, min(discount * price) FROM lines GROUP BY 1 ORDER BY 2 NULLS FIRST, 1 LIMIT 9',
+	'SELECT customer, sum(total) FROM orders GROUP BY 1 ORDER BY 1 DESC LIMIT 3',
+	'SELECT customer, count(*) FROM orders GROUP BY 1 ORDER BY 1 DESC NULLS LAST LIMIT 3',
+	'SELECT order_id, count(*) FROM lines GROUP BY 1 HAVING sum(price) > 2600.5 AND count(*) = 3 ORDER BY 1',
+	'SELECT order_id, sum(price) FROM lines GROUP BY 1 HAVING sum(price) BETWEEN 2000 AND 2500 AND max(quantity) < 40 ORDER BY 2 DESC, 1 LIMIT 12',
+	'SELECT order_id, sum(price) FROM lines GROUP BY 1 HAVING avg(price) > 800 ORDER BY 2, 1 LIMIT 12',
+	'SELECT part, count(*) FROM lines GROUP BY 1 HAVING sum(price) > (SELECT avg(total) * 250 FROM orders) ORDER BY 1',
+	'SELECT order_id, count(*) FROM lines GROUP BY 1 HAVING min(sent) = date \'1996-02-03\' OR max(quantity) IS NULL ORDER BY 1',
+	'SELECT count(*) FROM (SELECT part, count(*) FROM lines GROUP BY 1 ORDER BY 2 DESC FETCH FIRST 3 ROWS WITH TIES) x',
+	'SELECT sum(quantity) FROM lines HAVING count(*) < 5',
+	# strings that are fetched from their rows
+	'SELECT o.id, o.word, o.note, sum(l.price) AS s FROM lines l JOIN orders o ON o.id = l.order_id GROUP BY o.id ORDER BY s DESC, 1 LIMIT 20',
+	'SELECT o.word, count(*), min(l.quantity) FROM lines l LEFT JOIN orders o ON o.id = l.order_id AND o.total > 99 GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 30',
+	'SELECT o.word, p.word, count(*) FROM lines l JOIN orders o ON o.id = l.order_id JOIN orders p ON p.id = o.customer WHERE l.quantity = 3 GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 30',
+	'SELECT c.id, c.text, count(*) FROM lines l JOIN orders o ON o.id = l.order_id JOIN long_texts c ON c.id = o.customer GROUP BY c.id ORDER BY 3 DESC, 1 LIMIT 8');
 my @programs = (1) x @queries;
+my ($first) = grep { $queries[$_] =~ /ORDER BY s DESC NULLS LAST/ } 0 .. $#queries;
+my ($fetched) = grep { $queries[$_] =~ /o\.note, sum/ } 0 .. $#queries;
 $programs[11] = 0;				# no block is kept
 $programs[13] = 0;				# a condition of the join
+$programs[45] = 2;				# and one of the subquery
 is_cores($node, $queries[$_], $programs[$_], "query $_") for 0 .. $#queries;
 
 # --- random ones
@@ -133,7 +157,7 @@ my @values = ('l.quantity', 'l.price', 'l.price * l.discount', 'l.part - l.line'
 	'CASE WHEN o.note = \'note 5\' THEN o.customer WHEN l.mode = \'AIR\' THEN l.part END', 'COALESCE(o.customer, l.line)');
 my @residuals = ('l.quantity < o.customer', '(o.priority = \'P2\' OR l.mode = \'AIR\')', 'l.price <> o.total', 'o.note IS NOT NULL', '(l.yes OR o.customer > 50 AND o.priority <> \'P1\')');
 
-foreach my $i (1 .. 40)
+foreach my $i (1 .. 60)
 {
 	my $joined = rand() < 0.6;
 	my @where = map { one_of(@{ $conditions{lines} }) } 1 .. rand 3;
@@ -143,7 +167,14 @@ foreach my $i (1 .. 40)
 	my $query = 'SELECT ' . join(', ', @by, 'count(*)', map { one_of("sum($_)", "avg($_)", "min($_)", "max($_)", "count($_)") } @of)
 	  . ' FROM lines l' . ($joined ? ' ' . one_of('JOIN', 'LEFT JOIN') . ' orders o ON o.id = l.order_id' . (rand() < 0.4 ? ' AND ' . one_of(@residuals) : '') : '')
 	  . (@where ? ' WHERE ' . join(' AND ', @where) : '');
-	$query .= ' GROUP BY ' . join(', ', @by) . ' ORDER BY ' . join(', ', 1 .. @by + 1) if @by;
+	if (@by)
+	{
+		$query .= ' GROUP BY ' . join(', ', @by);
+		$query .= ' HAVING ' . one_of('count(*) > 3', 'sum(l.quantity) < 900', 'max(l.price) >= 500.5', 'min(l.sent) < date \'1996-01-01\' AND count(*) < 99', 'avg(l.price) > 440')
+		  if rand() < 0.4;
+		$query .= ' ORDER BY ' . (rand() < 0.5 ? one_of(map { $_ + @by } 1 .. 1 + @of) . one_of('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST') . ', ' : '')
+		  . join(', ', 1 .. @by + 1) . (rand() < 0.5 ? ' LIMIT ' . one_of(1, 5, 100) . one_of('', ' OFFSET 3') : '');
+	}
 	is_cores($node, $query, -1, "random query $i ($query)");
 }
 
@@ -151,7 +182,7 @@ foreach my $i (1 .. 40)
 sub compare_all
 {
 	my ($what, $wanted) = @_;
-	is_cores($node, $queries[$_], $wanted, "$what, query $_") for 0, 3, 7, 15;
+	is_cores($node, $queries[$_], $wanted, "$what, query $_") for 0, 3, 7, 15, $first, $fetched;
 	return;
 }
 my $other = $node->background_psql('postgres');

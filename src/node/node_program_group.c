@@ -1,0 +1,363 @@
+/*
+ * node_program_group.c
+ *	  Writes the groups of a GpuAggregate for a program: its keys and arguments, HAVING, and the order of the first groups.
+ *
+ * The keys of a program's groups are the columns that those of GROUP BY are computed from, and the other columns that the result needs,
+ * which these determine. Strings that are many come back as the number of a row that has them. So groups may be parts of the node's;
+ * the node adds up what is equal to its operators. Only groups that are known to be whole can be left out on the device, because HAVING
+ * drops them or others come first. The node tests and sorts what comes back in any case.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type_d.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/lsyscache.h"
+
+#include "node/hjg_program_write.h"
+#include "node/hjg_totals.h"
+#include "planner/hjg_planner.h"
+
+/* ---------- keys ---------- */
+
+/* Add a column of the child to those of the groups. */
+static void
+add_key_column(HjgProgramGroups *groups, int column)
+{
+	for (int i = 0; i < groups->ncolumns; i++)
+		if (groups->columns[i] == column)
+			return;
+	groups->columns[groups->ncolumns++] = column;
+}
+
+/* Find the child's columns that the groups are made of. */
+static bool
+find_group_columns(HjgProgramWriter *writer, HjgProgramGroups *groups, Bitmapset **wanted)
+{
+	const HjgAggregateState *state = groups->state;
+	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	Bitmapset  *columns = NULL;
+
+	if (state->nby_core > 0)
+		return hjg_program_refuse(writer, "core computes a key or an argument");
+	hjg_node_columns(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS), &columns);
+	groups->columns = palloc((state->child.ncolumns + 1) * sizeof(int));
+	groups->key_of = palloc((state->child.ncolumns + 1) * sizeof(int));
+	for (int c = -1; (c = bms_next_member(columns, c)) >= 0;)
+		add_key_column(groups, c);
+	for (int i = 0; i < state->nkept; i++)
+		add_key_column(groups, state->kept[i]);
+	hjg_node_columns(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_ARGUMENTS), wanted);
+	for (int i = 0; i < groups->ncolumns; i++)
+		*wanted = bms_add_member(*wanted, groups->columns[i]);
+	return true;
+}
+
+/* Find the key that tells a column's value, among those that there are; -1: there is none. */
+static int
+find_key(const HjgProgramGroups *groups, int column)
+{
+	const HjgProgramValue *value = &groups->values[column];
+
+	for (int k = 0; k < groups->nkeys && value->form == HJG_VALUE_ROW; k++)
+		if (groups->values[groups->keys[k]].rows == value->rows)
+			return k;
+	return -1;
+}
+
+/* Load the keys into registers, which the pipeline's end reads. */
+static bool
+write_keys(HjgProgramWriter *writer, HjgProgramGroups *groups)
+{
+	for (int i = 0; i < groups->ncolumns; i++)
+	{
+		HjgProgramValue *value = &groups->values[groups->columns[i]];
+		int			reg;
+
+		groups->key_of[i] = find_key(groups, groups->columns[i]);
+		if (groups->key_of[i] >= 0)
+			continue;
+		if (groups->nkeys == HJG_PROGRAM_MAX_KEYS)
+			return hjg_program_refuse(writer, "it has too many keys");
+		if (value->mixed)
+			return hjg_program_refuse(writer, "a key has numerics of several scales");
+		reg = hjg_program_load(writer, value);
+		if (reg < 0)
+			return false;
+		writer->pipeline.keys[groups->nkeys] = reg;
+		groups->key_of[i] = groups->nkeys;
+		groups->keys[groups->nkeys++] = groups->columns[i];
+	}
+	return true;
+}
+
+/* Are strings of a key equal to the node's operator if they have the same number? */
+static bool
+is_string_exact(const Var *key)
+{
+	/* blanks at the end are as many in all of them */
+	return (getBaseType(key->vartype) != BPCHAROID || key->vartypmod >= 0) && get_collation_isdeterministic(key->varcollid);
+}
+
+/* Is each of the groups one of the node's? */
+static bool
+are_groups_exact(const HjgProgramWriter *writer, const HjgProgramGroups *groups)
+{
+	const CustomScan *cscan = castNode(CustomScan, groups->state->css.ss.ps.plan);
+	ListCell   *lc;
+
+	foreach(lc, list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS))
+	{
+		const Var  *key = (const Var *) hjg_scan_strip_relabel(lfirst(lc));
+		HjgValueForm form;
+
+		if (!IsA(key, Var))
+			return false;
+		form = groups->values[key->varattno - 1].form;
+		if (form == HJG_VALUE_ROW || (form == HJG_VALUE_WORD && !(OidIsValid(key->varcollid) && is_string_exact(key))))
+			return false;
+	}
+	return writer->nshares == 1;
+}
+
+/* ---------- arguments ---------- */
+
+static uint64
+magnitude_of(int64 number)
+{
+	return number < 0 ? 0 - (uint64) number : (uint64) number;
+}
+
+/* Write arguments whose greatest value is the display scale of a sum: of each argument whose values have own scales. */
+static bool
+write_scales(HjgProgramWriter *writer, HjgProgramGroups *groups)
+{
+	const int	narguments = groups->narguments;
+
+	for (int a = 0; a < narguments; a++)
+	{
+		const HjgProgramArgument written = {
+			.reg = groups->arguments[a].scale_reg, .wants_extremes = true, .greatest = HJG_NUMERIC_MAX_SCALE
+		};
+
+		groups->scale_of[a] = -1;
+		if (!groups->arguments[a].own_scales)
+			continue;
+		if (groups->narguments == HJG_PROGRAM_MAX_ARGUMENTS)
+			return hjg_program_refuse(writer, "it has too many arguments");
+		groups->scale_of[a] = groups->narguments++;
+		appendBinaryStringInfo(&writer->arguments, (const char *) &written, sizeof(written));
+	}
+	return true;
+}
+
+static bool
+write_arguments(HjgProgramWriter *writer, HjgProgramGroups *groups)
+{
+	HjgAggregation *aggregation = groups->state->aggregation;
+
+	if (aggregation->narguments > HJG_PROGRAM_MAX_ARGUMENTS)
+		return hjg_program_refuse(writer, "it has too many arguments");
+	for (int a = 0; a < aggregation->narguments; a++)
+	{
+		const HjgTotalsArgument *argument = &aggregation->arguments[a];
+		const bool	valued = argument->sum_wanted || argument->extremes_wanted;
+		HjgProgramValue *value = &groups->arguments[a];
+		HjgProgramArgument written = {.wants_sum = argument->sum_wanted, .wants_extremes = argument->extremes_wanted};
+
+		if (!hjg_program_write_argument(writer, argument->expr, groups->values, value))
+			return false;
+		if (valued && value->form == HJG_VALUE_WORD)
+			return hjg_program_refuse(writer, "an argument is a string");
+		if (argument->extremes_wanted && value->own_scales)
+			return hjg_program_refuse(writer, "an argument has numerics of several scales");
+		written.reg = value->reg;
+		written.greatest = Max(magnitude_of(value->least), magnitude_of(value->greatest));
+		appendBinaryStringInfo(&writer->arguments, (const char *) &written, sizeof(written));
+	}
+	groups->narguments = aggregation->narguments;
+	return write_scales(writer, groups);
+}
+
+bool
+hjg_program_write_groups(HjgProgramWriter *writer, HjgProgramGroups *groups, uint64 most_groups, double expected_groups, bool last)
+{
+	HjgAggregateState *state = groups->state;
+	HjgProgramTable table = {.has_groups = 1};
+	Bitmapset  *wanted = NULL;
+
+	groups->values = palloc0((state->child.ncolumns + 1) * sizeof(HjgProgramValue));
+	if (!find_group_columns(writer, groups, &wanted) ||
+		!hjg_program_write_rows(writer, state->child.plan, state->child.scan, wanted, groups->values) ||
+		!write_keys(writer, groups))
+		return false;
+	table.first_argument = writer->arguments.len / sizeof(HjgProgramArgument);
+	if (!write_arguments(writer, groups))
+		return false;
+	groups->exact = are_groups_exact(writer, groups);
+	table.nkeys = groups->nkeys;
+	table.narguments = groups->narguments;
+	/* if the device leaves some out, it may make more than the node can have */
+	table.max_rows = hjg_program_source_rows(writer);
+	table.max_rows = Max(groups->exact ? table.max_rows : Min(most_groups, table.max_rows), 1);
+	table.expected_rows = (uint64) Max(Min(expected_groups, (double) table.max_rows), 1);
+	return hjg_program_end_pipeline(writer, table, last);
+}
+
+/* ---------- the result ---------- */
+
+/* Describe the sum of an argument's values; false if it might not fit. */
+static bool
+describe_sum(const HjgProgramGroups *groups, int a, uint64 nrows, HjgProgramValue *value)
+{
+	const HjgProgramValue *argument = &groups->arguments[a];
+	const uint64 greatest = Max(magnitude_of(argument->least), magnitude_of(argument->greatest));
+
+	if (argument->own_scales || argument->mixed || greatest > PG_INT64_MAX / Max(nrows, 1))
+		return false;
+	value->scale = argument->scale;
+	value->least = -(int64) (greatest * nrows);
+	value->greatest = (int64) (greatest * nrows);
+	return true;
+}
+
+/* Describe an aggregate as a value of a group of at most nrows rows; false if it is none. */
+static bool
+describe_aggregate(const HjgProgramGroups *groups, const HjgAggregate *aggregate, uint64 nrows, HjgProgramValue *value)
+{
+	const int	a = aggregate->argument;
+	HjgProgramGroupPart part = HJG_PROGRAM_GROUP_SUM;
+
+	*value = (HjgProgramValue) {.greatest = (int64) nrows, .collected = -1, .reg = -1, .of_group = 1 + HJG_PROGRAM_GROUP_ROWS(groups->nkeys)};
+	if (a < 0)
+		return true;
+	switch (aggregate->kind)
+	{
+		case HJG_AGGREGATE_COUNT:
+			part = HJG_PROGRAM_GROUP_COUNT;
+			break;
+		case HJG_AGGREGATE_WIDE_SUM:
+		case HJG_AGGREGATE_NUMERIC_SUM:
+			value->form = HJG_VALUE_NUMBER;
+			/* FALLTHROUGH */
+		case HJG_AGGREGATE_SUM:
+			if (aggregate->average || !describe_sum(groups, a, nrows, value))
+				return false;
+			break;
+		case HJG_AGGREGATE_NUMERIC_LEAST:
+		case HJG_AGGREGATE_LEAST:
+		case HJG_AGGREGATE_NUMERIC_GREATEST:
+		case HJG_AGGREGATE_GREATEST:
+			if (groups->arguments[a].mixed)
+				return false;
+			*value = groups->arguments[a];
+			value->collected = value->reg = -1;
+			part = aggregate->kind == HJG_AGGREGATE_LEAST || aggregate->kind == HJG_AGGREGATE_NUMERIC_LEAST ? HJG_PROGRAM_GROUP_LEAST : HJG_PROGRAM_GROUP_GREATEST;
+			break;
+		default:
+			return false;
+	}
+	value->nullable = true;
+	value->of_group = 1 + HJG_PROGRAM_GROUP_VALUE(groups->nkeys, a, part);
+	return true;
+}
+
+/* Describe the columns of the node's scan tuple, as values of the groups; known: those that can be. */
+static HjgProgramValue *
+describe_groups(const HjgProgramWriter *writer, const HjgProgramGroups *groups, Bitmapset **known)
+{
+	const HjgAggregateState *state = groups->state;
+	const int	ncolumns = state->child.ncolumns;
+	HjgProgramValue *values = palloc0((ncolumns + state->naggregates + 1) * sizeof(HjgProgramValue));
+	uint64		nrows = 0;
+
+	for (int number = 0; number < writer->nshares; number++)
+		nrows += writer->shares[number].pipeline.nrows;
+	for (int i = 0; i < groups->ncolumns; i++)
+	{
+		HjgProgramValue *value = &values[groups->columns[i]];
+
+		*value = groups->values[groups->columns[i]];
+		value->collected = value->reg = -1;
+		value->of_group = 1 + groups->key_of[i];
+		*known = bms_add_member(*known, groups->columns[i]);
+	}
+	for (int a = 0; a < state->naggregates; a++)
+		if (describe_aggregate(groups, &state->aggregation->aggregates[a], nrows, &values[ncolumns + a]))
+			*known = bms_add_member(*known, ncolumns + a);
+	return values;
+}
+
+/* Make the conditions of HAVING that groups can be tested by, with operands evaluated; returns whether these are all. */
+static bool
+make_having(HjgAggregateState *state, const Bitmapset *known, HjgFilter *all)
+{
+	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	const int	ncolumns = state->child.ncolumns + state->naggregates;
+	HjgConditions *conditions = palloc0(sizeof(HjgConditions));
+	int		   *column_of = palloc((ncolumns + 1) * sizeof(int));
+	bool		whole = true;
+	ListCell   *lc;
+
+	for (int c = 0; c < ncolumns; c++)
+		column_of[c] = c;
+	*conditions = (HjgConditions) {.plan = &state->css.ss.ps, .varno = INDEX_VAR, .column_of = column_of};
+	*all = (HjgFilter) {.kind = HJG_FILTER_ALL, .args = palloc((list_length(cscan->scan.plan.qual) + 1) * sizeof(HjgFilter *))};
+	foreach(lc, cscan->scan.plan.qual)
+	{
+		Bitmapset  *columns = NULL;
+		HjgFilter  *filter = NULL;
+
+		hjg_node_columns(lfirst(lc), &columns);
+		if (bms_is_subset(columns, known))
+			filter = hjg_scan_condition_make(conditions, lfirst(lc));
+		if (conditions->nfallible > 0)
+			return false;
+		whole &= filter != NULL;
+		if (filter != NULL)
+			all->args[all->nargs++] = filter;
+	}
+	hjg_scan_conditions_unbind(conditions);
+	hjg_scan_conditions_bind(conditions);
+	return whole;
+}
+
+/* Write the order of the first groups, if the plan has one and it is known. */
+static bool
+write_order(HjgProgramWriter *writer, const HjgAggregateState *state, const Bitmapset *known, HjgProgramValue *values, HjgProgram *head)
+{
+	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	const List *expr = list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_ORDER);
+	const List *first = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_FIRST);
+	const Var  *var = expr != NIL ? (const Var *) hjg_scan_strip_relabel(linitial(expr)) : NULL;
+	int			reg;
+
+	if (var == NULL || !IsA(var, Var) || !bms_is_member(var->varattno - 1, known) || values[var->varattno - 1].form > HJG_VALUE_NUMBER)
+		return true;
+	reg = hjg_program_load(writer, &values[var->varattno - 1]);
+	if (reg < 0)
+		return false;
+	head->order = reg;
+	head->first_groups = list_nth_int(first, HJG_AGGREGATE_FIRST_GROUPS);
+	head->descending = list_nth_int(first, HJG_AGGREGATE_FIRST_DESCENDING);
+	head->nulls_first = list_nth_int(first, HJG_AGGREGATE_FIRST_NULLS_FIRST);
+	return true;
+}
+
+bool
+hjg_program_write_result(HjgProgramWriter *writer, HjgProgramGroups *groups, HjgProgram *head)
+{
+	Bitmapset  *known = NULL;
+	HjgProgramValue *values = describe_groups(writer, groups, &known);
+	HjgFilter	having;
+
+	if (!groups->exact || groups->nkeys == 0)
+		return true;
+	hjg_program_begin_groups(writer);
+	head->first_step = writer->pipeline.first_step;
+	if (make_having(groups->state, known, &having) && !write_order(writer, groups->state, known, values, head))
+		return false;
+	if (!hjg_program_write_filter(writer, &having, NULL, values))
+		return false;
+	head->nsteps = writer->pipeline.nsteps;
+	return true;
+}
