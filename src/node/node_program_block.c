@@ -232,20 +232,13 @@ number_word(HjgProgramWords *words, const char *string, int attlen)
 }
 
 /* Write the numbers of a segment's strings. */
-static bool
-map_numbers(HjgProgramWriter *writer, HjgProgramWords *words, const HjgKeptView *view, int attlen, uint32 *map)
+static void
+map_numbers(HjgProgramWords *words, const HjgKeptView *view, int attlen, uint32 *map)
 {
 	if (words->numbers == NULL)
 		make_numbers(words);
-	if (!hjg_kept_check_strings(view))
-		return hjg_program_refuse(writer, "strings are not as they were kept");
 	for (uint32 w = 0; w < view->column->nwords; w++)
-	{
-		if (attlen == -1 && VARATT_IS_COMPRESSED(view->bytes + view->places[w]))
-			return hjg_program_refuse(writer, "strings are compressed");
 		map[w] = number_word(words, view->bytes + view->places[w], attlen);
-	}
-	return true;
 }
 
 void
@@ -302,8 +295,8 @@ write_map(HjgProgramWriter *writer, const HjgProgramSource *source, const HjgKep
 	map = extend_array(&writer->maps, nwords * sizeof(uint32));
 	if (source->test != NULL)
 		map_passes(source->test, view, map);
-	else if (!map_numbers(writer, source->words, view, attlen, map))
-		return false;
+	else
+		map_numbers(source->words, view, attlen, map);
 	return true;
 }
 

@@ -90,9 +90,24 @@ describe_values(HjgProgramWriter *writer, HjgProgramValue *values)
 	return true;
 }
 
+/* Is a string of a segment compressed, or not as it was kept? */
+static bool
+has_unfit_words(const HjgCollectedSegment *segment, int c)
+{
+	HjgKeptView view;
+
+	hjg_scan_collected_view(segment, c, &view);
+	if (!hjg_kept_check_strings(&view))
+		return true;
+	for (uint32 w = 0; w < view.column->nwords; w++)
+		if (VARATT_IS_COMPRESSED(view.bytes + view.places[w]))
+			return true;
+	return false;
+}
+
 /*
- * Are strings of a collected column told by the numbers of their rows? Those that have no codes, and those that are many: to number them
- * would take long.
+ * Are strings of a collected column told by the numbers of their rows? Those that have no codes, or are compressed, and those that are
+ * many: to number them would take long.
  */
 static bool
 is_told_by_row(const HjgCollection *collection, int c)
@@ -103,11 +118,11 @@ is_told_by_row(const HjgCollection *collection, int c)
 	{
 		const HjgKeptColumn *column = collection->segments[s].columns[c];
 
-		if (column->code == HJG_KEPT_BYTES)
-			return true;
 		nwords += column->nwords;
+		if (column->code == HJG_KEPT_BYTES || nwords > MOST_NUMBERED || has_unfit_words(&collection->segments[s], c))
+			return true;
 	}
-	return nwords > MOST_NUMBERED;
+	return false;
 }
 
 /* Find the attributes among these that are strings without codes: they are not collected, and told by the numbers of their rows. */
@@ -180,7 +195,8 @@ give_collected(HjgProgramWriter *writer, const HjgToldRows *rows, bool wanted, H
 		hjg_program_release(writer, value->reg, 1);
 		value->reg = -1;
 	}
-	if (value->form == HJG_VALUE_WORD && is_told_by_row(&writer->collection, c))
+	if (value->form == HJG_VALUE_WORD && wanted && TupleDescAttr(writer->desc, writer->collection.attnos[c] - 1)->attlen == -1 &&
+		is_told_by_row(&writer->collection, c))
 	{
 		value->form = HJG_VALUE_ROW;
 		value->rows = rows;

@@ -231,7 +231,7 @@ is_cores($node, 'SELECT sum(CASE WHEN customer < (SELECT max(region) FROM custom
 is_cores($node, 'SELECT count(*) FROM orders WHERE note ~ \'1$\' AND customer > 3', 0, 'a condition of core\'s');
 is_cores($node, 'SELECT sum(quantity) FROM lines WHERE part > 0', 0, 'a serializable transaction', 'SET default_transaction_isolation = serializable; ');
 is_cores($node, 'SELECT mode, sum(quantity) FROM lines GROUP BY 1 ORDER BY 1', 0, 'kept columns switched off', 'SET hjoin_gpu.kept_columns = off; ');
-is_cores($node, 'SELECT part, order_id, line, count(*) FROM lines GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT 10', 0, 'more groups than memory allows', 'SET work_mem = \'64kB\'; SET hash_mem_multiplier = 1; ');
+is_cores($node, 'SELECT part, order_id, line, count(*) FROM lines GROUP BY 1, 2, 3 ORDER BY 4, 1, 2, 3 LIMIT 10', 0, 'more first groups than memory allows', 'SET work_mem = \'64kB\'; SET hash_mem_multiplier = 1; ');
 my $little = "SET work_mem = '64kB'; SET hash_mem_multiplier = 1; SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = 'cuda:0';";
 like(($node->psql('postgres', "$little EXPLAIN SELECT part, count(*) FROM lines GROUP BY part"))[2], qr/Reason: groups need more than work_mem/, 'and is not planned');
 # more groups than expected: it is found out once
