@@ -124,7 +124,8 @@ typedef struct HjgTableScan
 {
 	double		pages;
 	double		lines;			/* cache lines of a row */
-	double		unmapped_mb;	/* size, if new processes read it, which map memory as they read it; else 0 */
+	double		unmapped_mb;	/* size of the pages, if new processes read them, which map memory as they read it; else 0 */
+	double		kept_unmapped_mb;	/* the same of the kept columns that are read */
 	double		rows;			/* visible ones */
 	double		passing;		/* fraction that passes all conditions */
 	HjgColumnsRead tested;		/* of each row, for conditions in vectors */
@@ -143,7 +144,11 @@ typedef struct HjgTableScan
 	double		kept_share;		/* part whose rows come from kept columns; */
 	double		coded_share;	/* and in which strings of conditions are codes */
 	int			nwanted;		/* columns of the rows that pass */
+	int			nread;			/* these and those of conditions */
 } HjgTableScan;
+
+/* Bytes of a kept value, on average. */
+#define HJG_MODEL_KEPT_BYTES 3.0
 
 typedef struct HjgScanTimes
 {
@@ -153,11 +158,20 @@ typedef struct HjgScanTimes
 	double		core_ns;		/* core's scan and its filter, pages in cache */
 	double		filter_rows;	/* rows that a join's filter is tested for, */
 	double		late_ns;		/* and the part of own_ns that only rows take which pass it */
-	double		kept_share;		/* part of the pages that are not read, because their columns are kept */
+	double		kept_share;		/* part of the pages that are not read, because their columns are kept; */
+	double		kept_ns;		/* part of own_ns for that, */
+	double		kept_rows;		/* its rows, */
+	double		kept_passing;	/* fraction of these that pass all conditions */
+	int			nwanted;		/* and their columns */
 } HjgScanTimes;
 
 /* Predict the time of reading a share of the table, up to rows in batches. */
 extern HjgScanTimes hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share);
+/*
+ * Predict what reading columns of a fraction of all kept rows takes besides the columns themselves: their cache lines come from memory one by one, unless
+ * most of them are read.
+ */
+extern double hjg_model_sparse_ns(const HjgUnitCosts *costs, double rows, double fraction, int ncolumns);
 /* Predict the time that the reader waits for memory, if its own work takes so much longer than own_ns, or less. */
 extern double hjg_model_wait_ns(const HjgScanTimes *scan, double added_ns);
 
@@ -290,6 +304,8 @@ extern int	hjg_model_spill_passes(double build_bytes, double memory_bytes, doubl
 #define HJG_BLOOM_FALSE_SHARE 0.02
 #define HJG_BLOOM_MOST_PASSING 0.65
 
+/* Predict what testing the probe rows adds to reading them; less than 0 if it saves time. */
+extern double hjg_model_filtering_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape);
 /* True if a Bloom filter saves more than it costs. */
 extern bool hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape);
 

@@ -134,6 +134,48 @@ test_scans(void)
 	ok(shares, "half of a table takes half of the time");
 }
 
+/* Test scans of kept columns. */
+static void
+test_kept_scans(void)
+{
+	const HjgUnitCosts *costs = &hjg_model_default_costs;
+	bool		sparse_costs = true;
+	bool		dense_is_free = true;
+	bool		mapped = true;
+	bool		keys_cheaper = true;
+
+	for (int i = 0; i < 10000; i++)
+	{
+		HjgTableScan scan = {
+			.pages = 1000, .rows = random_rows(), .passing = 0.002 + 0.1 * drand48(), .lines = 2, .wanted = {.nfixed = 2}, .kept_tests = 1, .kept_share = 1,
+			.coded_share = 1, .nwanted = 2, .nread = 3
+		};
+		const HjgScanTimes times = hjg_model_scan(costs, &scan, 1);
+		HjgTableScan other = scan;
+		HjgJoinShape shape = random_shape();
+		double		kept_ns;
+
+		sparse_costs &= hjg_model_sparse_ns(costs, scan.rows, scan.passing, 2) > 0 && near(times.kept_ns, times.own_ns) && times.map_ns == 0;
+		dense_is_free &= hjg_model_sparse_ns(costs, scan.rows, 1, 2) == 0 && hjg_model_sparse_ns(costs, scan.rows, 0, 2) == 0;
+		other.unmapped_mb = 5;
+		other.kept_unmapped_mb = 1;
+		mapped &= near(hjg_model_scan(costs, &other, 1).map_ns, costs->map_mb_ns);
+		scan.passing = 1;
+		shape.probe_rows = scan.rows;
+		shape.nkeys = 1;
+		shape.probe_scan = hjg_model_scan(costs, &scan, 1);
+		shape.partnered = 0.98;
+		kept_ns = hjg_model_filtering_ns(costs, &shape);
+		scan.kept_share = scan.coded_share = 0;
+		shape.probe_scan = hjg_model_scan(costs, &scan, 1);
+		keys_cheaper &= kept_ns < hjg_model_filtering_ns(costs, &shape);
+	}
+	ok(sparse_costs, "values of few rows of a kept column come from memory one by one");
+	ok(dense_is_free, "those of all rows, or of none, do not");
+	ok(mapped, "a new process maps kept columns instead of pages");
+	ok(keys_cheaper, "a filter reads keys of kept columns faster than those of pages");
+}
+
 /* Test what a join's filter saves in the scan that it is tested by. */
 static void
 test_filtered_scans(void)
@@ -586,6 +628,7 @@ main(int argc, char **argv)
 		memory_costs &= total(more) > total(shape);
 	}
 	test_scans();
+	test_kept_scans();
 	test_filtered_scans();
 	test_lookups();
 	test_spills();
