@@ -25,6 +25,16 @@ typedef enum HjgTestKind
 	HJG_NTESTS
 } HjgTestKind;
 
+/* Kinds of work, by how much longer they take a process while others do the same. */
+typedef enum HjgWork
+{
+	HJG_WORK_MAPPING,			/* reading shared memory that the process has not read before */
+	HJG_WORK_PAGES,				/* reading rows of pages that come from memory */
+	HJG_WORK_CACHED,			/* computing on what caches hold, kept columns included */
+	HJG_WORK_TABLES,			/* building and probing tables larger than a core's caches */
+	HJG_NWORKS
+} HjgWork;
+
 /* One struct, because the arena, the calibration file, views and overrides use it as an array of doubles. */
 typedef struct HjgUnitCosts
 {
@@ -64,6 +74,7 @@ typedef struct HjgUnitCosts
 	double		lookup_ns;		/* core's nested loop: an index searched for a key, in cache, ... */
 	double		fetch_ns;		/* ... and a row that it found */
 	double		miss_ns;		/* an unpredictable read of memory that is in no cache */
+	double		crowding[HJG_NWORKS];	/* part by which work takes longer for each further process at work */
 	HjgCudaUnitCosts cuda;
 } HjgUnitCosts;
 
@@ -325,6 +336,8 @@ typedef struct HjgGroupedRows
 	double		scattered;		/* from 0, if the rows of a group follow each other, to 1, at random */
 } HjgGroupedRows;
 
+/* Does the table of groups stay in a core's cache? */
+extern bool hjg_model_groups_cached(double ngroups, int ncolumns);
 /* Predict the time added by grouping them, */
 extern double hjg_model_group_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped);
 /* by merging groups with those of other processes, through files, */
@@ -343,6 +356,18 @@ extern double hjg_model_finish_ns(double ngroups, bool partial);
 extern double hjg_model_sort_ns(double rows, double nvalues, bool byval);
 
 extern void hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction);
+
+/* ---- model_crowding.c ---- */
+
+/* Compute how much longer work takes each of so many processes at once than one alone. */
+extern double hjg_model_crowding(const HjgUnitCosts *costs, HjgWork work, double nprocesses);
+/* Fit that law to n measured times of numbers of processes, which begin with that of one: the least squares. */
+extern double hjg_model_crowding_of(const double *nprocesses, const double *times, int n);
+/*
+ * Predict the time in which each of so many processes reads a table and handles its rows: marshal_ns by a process alone, with the
+ * scan's own_ns, or what a filter leaves of it; wait_ns in which it waits for memory; and the mapping of memory, if these are new processes.
+ */
+extern double hjg_model_crowded_reading_ns(const HjgUnitCosts *costs, const HjgScanTimes *scan, double marshal_ns, double wait_ns, double nprocesses);
 
 /* ---------- programs (model_program.c) ---------- */
 

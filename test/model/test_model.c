@@ -176,6 +176,30 @@ test_kept_scans(void)
 	ok(keys_cheaper, "a filter reads keys of kept columns faster than those of pages");
 }
 
+/* Test what processes lose to one another. */
+static void
+test_crowding(void)
+{
+	HjgUnitCosts costs = hjg_model_default_costs;
+	const double numbers[] = {1, 2, 4, 8};
+	const double linear[] = {100, 110, 130, 170};
+	const double faster[] = {100, 90, 90, 80};
+	const double turns[] = {100, 250, 480, 900};
+	HjgScanTimes scan = {.own_ns = 100, .kept_ns = 25, .map_ns = 10};
+
+	ok(near(hjg_model_crowding_of(numbers, linear, 4), 0.1), "a linear law is found in measured times");
+	ok(hjg_model_crowding_of(numbers, linear, 1) == 0 && hjg_model_crowding_of(numbers, linear, 0) == 0, "one process alone tells nothing");
+	ok(hjg_model_crowding_of(numbers, faster, 4) == 0, "processes do not speed one another up");
+	ok(hjg_model_crowding_of(numbers, turns, 4) == 1, "nor are they slower than in turns");
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 7, 8), 137), "without measurement nothing is lost");
+	costs.crowding[HJG_WORK_MAPPING] = 1;
+	costs.crowding[HJG_WORK_PAGES] = 0.2;
+	costs.crowding[HJG_WORK_CACHED] = 0.1;
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 7, 1), 137), "nor by one process");
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 7, 6), 82 * 2 + 45 * 1.5 + 10 * 6), "each kind of work loses its part");
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 40, 0, 6), 30 * 2 + 10 * 1.5 + 10 * 6), "so does what a filter leaves of it");
+}
+
 /* Test what a join's filter saves in the scan that it is tested by. */
 static void
 test_filtered_scans(void)
@@ -629,6 +653,7 @@ main(int argc, char **argv)
 	}
 	test_scans();
 	test_kept_scans();
+	test_crowding();
 	test_filtered_scans();
 	test_lookups();
 	test_spills();
