@@ -94,6 +94,20 @@ set hjoin_gpu.aggregate = on;
 select sp_group_us('n') > sp_group_us('v') as numerics_are_read, sp_group_us('abs(v)') > 2 * sp_group_us('v') as core_code_is_slower;
 reset hjoin_gpu.aggregate;
 drop function sp_group_us(text);
+-- rows that the filter of a join above drops are not grouped
+create function sp_grouping_us(filter text) returns numeric language plpgsql as $$
+declare
+	plan json;
+begin
+	perform set_config('hjoin_gpu.bloom_filter', filter, true);
+	execute 'explain (analyze, format json) select c from (select k, v, count(*) c from sp_narrow group by k, v) g join sp_dim d on g.k = d.k where d.k < 10' into plan;
+	return (select (x ->> 'Predicted Time')::numeric * 1000 from jsonb_path_query(plan::jsonb, 'strict $.** ? (@."Custom Plan Provider" == "GpuAggregate")') x);
+end $$;
+begin;
+set local hjoin_gpu.aggregate = on;
+select sp_grouping_us('auto') < 0.5 * sp_grouping_us('off') as dropped_rows_are_not_grouped;
+rollback;
+drop function sp_grouping_us(text);
 drop table sp_narrow, sp_wide, sp_dim;
 -- an index whose rows lie scattered is left alone where the columns are kept, but not for a few rows, and not by core's plans
 create table sp_range as select (g * 7919::bigint % 200000)::int as d, g as v, repeat('a', 60) as pad from generate_series(1, 200000) g;

@@ -203,29 +203,30 @@ measure_memory(HjgUnitCosts *costs)
 	pfree(memory);
 }
 
-/* Measure shared memory that another process has filled, as far as the system is concerned: a second mapping of it is read. */
-static void
-measure_mapping(HjgUnitCosts *costs)
+/* Of shared memory that another process has filled, as far as the system is concerned: a second mapping of it is read. */
+double
+hjg_calibrate_mapping_ns(Size bytes)
 {
-	char	   *filled = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char	   *filled = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	char	   *second;
 	uint64		start;
 
 	if (filled == MAP_FAILED)
 		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not map memory for calibration: %m")));
-	memset(filled, 1, MEMORY_BYTES);
-	second = mremap(filled, 0, MEMORY_BYTES, MREMAP_MAYMOVE);
+	memset(filled, 1, bytes);
+	second = mremap(filled, 0, bytes, MREMAP_MAYMOVE);
 	if (second == MAP_FAILED)
 	{
-		munmap(filled, MEMORY_BYTES);
+		munmap(filled, bytes);
 		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("could not map memory for calibration: %m")));
 	}
 	start = hjg_now_ns();
-	for (Size at = 0; at < MEMORY_BYTES; at += BLCKSZ)
+	for (Size at = 0; at < bytes; at += BLCKSZ)
 		(void) *(volatile char *) (second + at);
-	costs->map_mb_ns = per_row(start, MEMORY_BYTES / (1024 * 1024));
-	munmap(second, MEMORY_BYTES);
-	munmap(filled, MEMORY_BYTES);
+	start = hjg_now_ns() - start;
+	munmap(second, bytes);
+	munmap(filled, bytes);
+	return start;
 }
 
 /* Measure a row tested with a filter of so many keys, none of which is the row's; and a key added to it. */
@@ -325,6 +326,14 @@ measure_engine(uint32 distance, MemoryContext context, double *build_ns, double 
 	pfree(pairs);
 }
 
+void
+hjg_calibrate_engine(MemoryContext context, double *build_ns, double *probe_ns)
+{
+	measure_engine(SPARSE_DISTANCE, context, build_ns, probe_ns);
+	*build_ns *= CALIBRATE_BUILD_ROWS;
+	*probe_ns *= CALIBRATE_PROBE_ROWS;
+}
+
 /* Measure the round trip of the smallest job, if there is a device process. */
 static void
 measure_job(HjgUnitCosts *costs)
@@ -383,7 +392,7 @@ measure_pass(HjgUnitCosts *costs)
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scans);
 	measure_memory(costs);
-	measure_mapping(costs);
+	costs->map_mb_ns = Max(hjg_calibrate_mapping_ns(MEMORY_BYTES) / (MEMORY_BYTES / (1024 * 1024)), 0.1);
 	measure_spills(costs);
 	measure_blooms(costs, context);
 	measure_engine(SPARSE_DISTANCE, context, &costs->build_tuple_ns, &costs->probe_tuple_ns);

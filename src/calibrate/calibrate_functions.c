@@ -67,6 +67,10 @@ typedef struct CostName
 	COST(HjgUnitCosts, lookup_ns, "lookup", "ns per search of an index by core's nested loop") \
 	COST(HjgUnitCosts, fetch_ns, "fetch", "ns per row that such a search finds") \
 	COST(HjgUnitCosts, miss_ns, "miss", "ns per random read of memory") \
+	COST(HjgUnitCosts, crowding[HJG_WORK_MAPPING], "crowding_mapping", "part more for each further process, of mapping shared memory") \
+	COST(HjgUnitCosts, crowding[HJG_WORK_PAGES], "crowding_pages", "part more for each further process, of reading pages") \
+	COST(HjgUnitCosts, crowding[HJG_WORK_CACHED], "crowding_cached", "part more for each further process, of computing in caches") \
+	COST(HjgUnitCosts, crowding[HJG_WORK_TABLES], "crowding_tables", "part more for each further process, of building and probing") \
 	COST(HjgUnitCosts, cuda.context_ns, "gpu_context", "ns more for the first join on a GPU") \
 	COST(HjgUnitCosts, cuda.call_ns, "gpu_call", "ns per call of a GPU's driver") \
 	COST(HjgUnitCosts, cuda.in_mb_ns, "gpu_in", "ns per MB to a GPU") \
@@ -212,6 +216,8 @@ hjg_calibrate(bool alone)
 
 	hjg_calibrate_by_calls(&costs);
 	if (alone && (clock() - start_cpu) / CLOCKS_PER_SEC < ALONE_SHARE * (hjg_now_ns() - start_ns) / 1e9)
+		return false;
+	if (hjg_calibrate_crowding(&costs) < ALONE_SHARE && alone)
 		return false;
 	nestlevel = NewGUCNestLevel();
 	/* the queries must use the system's operators and functions, whoever owns a schema of the caller's search_path */

@@ -58,14 +58,15 @@ enum
 /* The longest text; a value of some kilobytes would be stored outside its row. */
 #define MOST_TEXT 40
 
-typedef struct SamplePages
+typedef struct HjgScanSample
 {
 	TupleDesc	desc;
 	char	   *memory;
+	int			npages;
 	double		lines;			/* cache lines of a row */
 	OffsetNumber rows[MaxHeapTuplesPerPage];	/* the same in each page */
 	int			nrows;
-} SamplePages;
+} HjgScanSample;
 
 /* Draw a number below n. */
 static uint32
@@ -104,17 +105,18 @@ make_row(TupleDesc desc, uint32 *state)
 }
 
 /*
- * Make pages of rows with natts attributes that stay in a cache, and copies of them that do not; all pages have as many rows
+ * Make pages of rows with natts attributes, at least those that stay in a cache, and copies of them that do not; all pages have as many rows
  * as the least filled one.
  */
 static void
-make_pages(SamplePages *pages, int natts)
+make_pages(HjgScanSample *pages, int npages, int natts)
 {
 	const Size	page_bytes = BLCKSZ;
 	uint32		state = 1;
 
 	pages->desc = describe_rows(natts);
-	pages->memory = (char *) TYPEALIGN(BLCKSZ, MemoryContextAllocHuge(CurrentMemoryContext, (MEMORY_PAGES + 1) * page_bytes));
+	pages->memory = (char *) TYPEALIGN(BLCKSZ, MemoryContextAllocHuge(CurrentMemoryContext, (npages + 1) * page_bytes));
+	pages->npages = npages;
 	pages->nrows = MaxHeapTuplesPerPage;
 	for (int i = 0; i < CACHED_PAGES; i++)
 	{
@@ -130,22 +132,46 @@ make_pages(SamplePages *pages, int natts)
 		}
 		pages->nrows = n;
 	}
-	for (int i = CACHED_PAGES; i < MEMORY_PAGES; i += CACHED_PAGES)
+	for (int i = CACHED_PAGES; i + CACHED_PAGES <= npages; i += CACHED_PAGES)
 		memcpy(pages->memory + i * page_bytes, pages->memory, CACHED_PAGES * page_bytes);
 	pages->lines = (double) BLCKSZ / pages->nrows / HJG_MODEL_LINE_BYTES;
 }
 
 static HjgHeapPage
-page_of(const SamplePages *pages, int i)
+page_of(const HjgScanSample *pages, int i)
 {
 	char	   *page = pages->memory + (Size) i * BLCKSZ;
 
-	return (HjgHeapPage) {.page = page, .nrows = pages->nrows, .rows = pages->rows, .next = i + 1 < MEMORY_PAGES ? page + BLCKSZ : NULL};
+	return (HjgHeapPage) {.page = page, .nrows = pages->nrows, .rows = pages->rows, .next = i + 1 < pages->npages ? page + BLCKSZ : NULL};
+}
+
+const HjgScanSample *
+hjg_calibrate_sample(int npages)
+{
+	HjgScanSample *sample = palloc(sizeof(HjgScanSample));
+
+	make_pages(sample, npages, LAST_TEXT);
+	return sample;
+}
+
+void
+hjg_calibrate_sample_read(const HjgScanSample *sample, int npages, bool cached)
+{
+	static const AttrNumber far[] = {1, LAST_TEXT};
+	HjgVector	vectors[2];
+	HjgHeapReader *reader = hjg_scan_heap_reader_create(sample->desc, lengthof(far), far, HJG_MAX_VECTOR_ROWS, vectors);
+
+	for (int i = 0; i < (cached ? CACHED_PAGES : npages); i++)
+	{
+		const HjgHeapPage page = page_of(sample, i);
+
+		hjg_scan_heap_read(reader, &page, 0);
+	}
 }
 
 /* Read these columns of all rows, of pages in cache or not; returns the time of a row. */
 static double
-time_reading(const SamplePages *pages, int ncolumns, const AttrNumber *attnos, bool cached)
+time_reading(const HjgScanSample *pages, int ncolumns, const AttrNumber *attnos, bool cached)
 {
 	HjgVector	vectors[LAST_TEXT];
 	HjgHeapReader *reader = hjg_scan_heap_reader_create(pages->desc, ncolumns, attnos, HJG_MAX_VECTOR_ROWS, vectors);
@@ -168,7 +194,7 @@ time_reading(const SamplePages *pages, int ncolumns, const AttrNumber *attnos, b
 
 /* Measure columns at fixed places, and after others, in cache; and memory, which takes longer than reading the former. */
 static void
-measure_columns(const SamplePages *wide, HjgUnitCosts *costs)
+measure_columns(const HjgScanSample *wide, HjgUnitCosts *costs)
 {
 	static const AttrNumber fixed[] = {1, 2, 3, 4};
 	static const AttrNumber far[] = {1, LAST_TEXT};
@@ -185,7 +211,7 @@ measure_columns(const SamplePages *wide, HjgUnitCosts *costs)
 
 /* Evaluate a condition in vectors; returns the time of a row. */
 static double
-time_test(const SamplePages *pages, AttrNumber attno, HjgFilter *leaf)
+time_test(const HjgScanSample *pages, AttrNumber attno, HjgFilter *leaf)
 {
 	HjgVector	vector;
 	HjgHeapReader *reader = hjg_scan_heap_reader_create(pages->desc, 1, &attno, HJG_MAX_VECTOR_ROWS, &vector);
@@ -211,7 +237,7 @@ time_test(const SamplePages *pages, AttrNumber attno, HjgFilter *leaf)
 }
 
 static void
-measure_tests(const SamplePages *pages, HjgUnitCosts *costs)
+measure_tests(const HjgScanSample *pages, HjgUnitCosts *costs)
 {
 	HjgFilter	fixed = {.ordinal = HJG_ORDINAL_INT};
 	HjgFilter	equal = {0};
@@ -234,7 +260,7 @@ measure_tests(const SamplePages *pages, HjgUnitCosts *costs)
  * below; returns the time of a row.
  */
 static double
-time_core(const SamplePages *pages, int noperators, double *passing)
+time_core(const HjgScanSample *pages, int noperators, double *passing)
 {
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(pages->desc, &TTSOpsHeapTuple);
 	ExprContext *econtext = CreateStandaloneExprContext();
@@ -275,7 +301,7 @@ time_core(const SamplePages *pages, int noperators, double *passing)
 }
 
 static void
-measure_core_conditions(const SamplePages *pages, HjgUnitCosts *costs)
+measure_core_conditions(const HjgScanSample *pages, HjgUnitCosts *costs)
 {
 	double		passing;
 	const double one_ns = time_core(pages, 1, &passing);
@@ -350,11 +376,11 @@ measure_table(HjgUnitCosts *costs)
 void
 hjg_calibrate_scans(HjgUnitCosts *costs)
 {
-	SamplePages narrow;
-	SamplePages wide;
+	HjgScanSample narrow;
+	HjgScanSample wide;
 
-	make_pages(&narrow, LAST_NUMERIC);
-	make_pages(&wide, LAST_TEXT);
+	make_pages(&narrow, MEMORY_PAGES, LAST_NUMERIC);
+	make_pages(&wide, MEMORY_PAGES, LAST_TEXT);
 	measure_columns(&wide, costs);
 	measure_tests(&wide, costs);
 	measure_core_conditions(&narrow, costs);

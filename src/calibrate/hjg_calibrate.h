@@ -9,7 +9,7 @@
  * one function each: reading a page, encoding a key, storing a row, probing. They are measured by calls of these functions, so
  * this room includes scan, rows and engine. By SQL each would be a difference of two queries' times, which is smaller than
  * what these times vary by; it would take tables of known rows, and longer than the 15 s of a calibration. Of the planner it
- * needs one function: the costs in force with the cost overrides, for hjoin_gpu_costs().
+ * needs two functions: the costs in force with the cost overrides, for hjoin_gpu_costs(), and the number of processors.
  */
 #ifndef HJG_CALIBRATE_H
 #define HJG_CALIBRATE_H
@@ -30,9 +30,28 @@ extern bool hjg_calibrate(bool alone);
 /* Measure the machine's costs on the functions that joins use, except those that are measured by SQL. */
 extern void hjg_calibrate_by_calls(HjgUnitCosts *costs);
 
+/* Measure the mapping of so much shared memory. */
+extern double hjg_calibrate_mapping_ns(Size bytes);
+/* Measure a join of the backend's own engine: the time of all build rows, and that of all probe rows. */
+extern void hjg_calibrate_engine(MemoryContext context, double *build_ns, double *probe_ns);
+
 /* calibrate_scan.c */
 /* Measure reading tables once, on the functions that scans use; leaves memory in the current context. */
 extern void hjg_calibrate_scans(HjgUnitCosts *costs);
+
+/* Pages of rows. */
+typedef struct HjgScanSample HjgScanSample;
+/* Make so many pages, of which the first ones also stay in a cache, in the current context. */
+extern const HjgScanSample *hjg_calibrate_sample(int npages);
+/* Read a column of all rows that is behind others of variable width: of the first npages pages, or of those that stay in a cache. */
+extern void hjg_calibrate_sample_read(const HjgScanSample *sample, int npages, bool cached);
+
+/* calibrate_crowding.c */
+/*
+ * Measure how much longer work takes while other processes do the same, by parallel workers, if there are any; takes about two seconds. Returns the
+ * least share of the time for which one of them had a processor.
+ */
+extern double hjg_calibrate_crowding(HjgUnitCosts *costs);
 
 /* calibrate_sql.c */
 /* Measure core's joins, and a small GpuHashJoin. Changes settings, which the caller restores. */

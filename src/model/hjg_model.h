@@ -25,6 +25,16 @@ typedef enum HjgTestKind
 	HJG_NTESTS
 } HjgTestKind;
 
+/* Kinds of work, by how much longer they take a process while others do the same. */
+typedef enum HjgWork
+{
+	HJG_WORK_MAPPING,			/* reading shared memory that the process has not read before */
+	HJG_WORK_PAGES,				/* reading rows of pages that come from memory */
+	HJG_WORK_CACHED,			/* computing on what caches hold, kept columns included */
+	HJG_WORK_TABLES,			/* building and probing tables larger than a core's caches */
+	HJG_NWORKS
+} HjgWork;
+
 /* One struct, because the arena, the calibration file, views and overrides use it as an array of doubles. */
 typedef struct HjgUnitCosts
 {
@@ -64,6 +74,7 @@ typedef struct HjgUnitCosts
 	double		lookup_ns;		/* core's nested loop: an index searched for a key, in cache, ... */
 	double		fetch_ns;		/* ... and a row that it found */
 	double		miss_ns;		/* an unpredictable read of memory that is in no cache */
+	double		crowding[HJG_NWORKS];	/* part by which work takes longer for each further process at work */
 	HjgCudaUnitCosts cuda;
 } HjgUnitCosts;
 
@@ -124,7 +135,8 @@ typedef struct HjgTableScan
 {
 	double		pages;
 	double		lines;			/* cache lines of a row */
-	double		unmapped_mb;	/* size, if new processes read it, which map memory as they read it; else 0 */
+	double		unmapped_mb;	/* size of the pages, if new processes read them, which map memory as they read it; else 0 */
+	double		kept_unmapped_mb;	/* the same of the kept columns that are read */
 	double		rows;			/* visible ones */
 	double		passing;		/* fraction that passes all conditions */
 	HjgColumnsRead tested;		/* of each row, for conditions in vectors */
@@ -143,7 +155,11 @@ typedef struct HjgTableScan
 	double		kept_share;		/* part whose rows come from kept columns; */
 	double		coded_share;	/* and in which strings of conditions are codes */
 	int			nwanted;		/* columns of the rows that pass */
+	int			nread;			/* these and those of conditions */
 } HjgTableScan;
+
+/* Bytes of a kept value, on average. */
+#define HJG_MODEL_KEPT_BYTES 3.0
 
 typedef struct HjgScanTimes
 {
@@ -153,11 +169,20 @@ typedef struct HjgScanTimes
 	double		core_ns;		/* core's scan and its filter, pages in cache */
 	double		filter_rows;	/* rows that a join's filter is tested for, */
 	double		late_ns;		/* and the part of own_ns that only rows take which pass it */
-	double		kept_share;		/* part of the pages that are not read, because their columns are kept */
+	double		kept_share;		/* part of the pages that are not read, because their columns are kept; */
+	double		kept_ns;		/* part of own_ns for that, */
+	double		kept_rows;		/* its rows, */
+	double		kept_passing;	/* fraction of these that pass all conditions */
+	int			nwanted;		/* and their columns */
 } HjgScanTimes;
 
 /* Predict the time of reading a share of the table, up to rows in batches. */
 extern HjgScanTimes hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share);
+/*
+ * Predict what reading columns of a fraction of all kept rows takes besides the columns themselves: their cache lines come from memory one by one, unless
+ * most of them are read.
+ */
+extern double hjg_model_sparse_ns(const HjgUnitCosts *costs, double rows, double fraction, int ncolumns);
 /* Predict the time that the reader waits for memory, if its own work takes so much longer than own_ns, or less. */
 extern double hjg_model_wait_ns(const HjgScanTimes *scan, double added_ns);
 
@@ -290,6 +315,8 @@ extern int	hjg_model_spill_passes(double build_bytes, double memory_bytes, doubl
 #define HJG_BLOOM_FALSE_SHARE 0.02
 #define HJG_BLOOM_MOST_PASSING 0.65
 
+/* Predict what testing the probe rows adds to reading them; less than 0 if it saves time. */
+extern double hjg_model_filtering_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape);
 /* True if a Bloom filter saves more than it costs. */
 extern bool hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape);
 
@@ -309,6 +336,8 @@ typedef struct HjgGroupedRows
 	double		scattered;		/* from 0, if the rows of a group follow each other, to 1, at random */
 } HjgGroupedRows;
 
+/* Does the table of groups stay in a core's cache? */
+extern bool hjg_model_groups_cached(double ngroups, int ncolumns);
 /* Predict the time added by grouping them, */
 extern double hjg_model_group_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped);
 /* by merging groups with those of other processes, through files, */
@@ -327,6 +356,18 @@ extern double hjg_model_finish_ns(double ngroups, bool partial);
 extern double hjg_model_sort_ns(double rows, double nvalues, bool byval);
 
 extern void hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction);
+
+/* ---- model_crowding.c ---- */
+
+/* Compute how much longer work takes each of so many processes at once than one alone. */
+extern double hjg_model_crowding(const HjgUnitCosts *costs, HjgWork work, double nprocesses);
+/* Fit that law to n measured times of numbers of processes, which begin with that of one: the least squares. */
+extern double hjg_model_crowding_of(const double *nprocesses, const double *times, int n);
+/*
+ * Predict the time in which each of so many processes reads a table and handles its rows: marshal_ns by a process alone, with the
+ * scan's own_ns, or what a filter leaves of it; wait_ns in which it waits for memory; and the mapping of memory, if these are new processes.
+ */
+extern double hjg_model_crowded_reading_ns(const HjgUnitCosts *costs, const HjgScanTimes *scan, double marshal_ns, double wait_ns, double nprocesses);
 
 /* ---------- programs (model_program.c) ---------- */
 

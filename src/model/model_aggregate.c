@@ -49,6 +49,12 @@ groups_bytes(double ngroups, int ncolumns)
 	return ngroups * (GROUP_BYTES + 8.0 * ncolumns);
 }
 
+bool
+hjg_model_groups_cached(double ngroups, int ncolumns)
+{
+	return groups_bytes(ngroups, ncolumns) <= CACHED_BYTES;
+}
+
 double
 hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int ncolumns, int nsteps)
 {

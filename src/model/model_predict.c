@@ -233,14 +233,20 @@ bloom_add_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 	return shape->build_rows * costs->bloom_add_ns;
 }
 
-/* and in which it tests its rows with all keys, in a table's scan after reading those of a page's rows. */
+/*
+ * and in which it tests its rows with all keys, in a table's scan after reading those of a page's rows, or of kept columns.
+ */
 static double
 bloom_test_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
+	const HjgScanTimes *scan = &shape->probe_scan;
 	const bool	cached = shape->build_rows * larger_of(shape->participants, 1) <= BLOOM_CACHED_KEYS;
 	const double test_ns = cached ? costs->bloom_cached_ns : costs->bloom_test_ns;
 
-	return shape->probe_scan.own_ns > 0 ? shape->probe_scan.filter_rows * (costs->direct_tuple_ns + test_ns) : shape->probe_rows * test_ns;
+	if (scan->own_ns <= 0)
+		return shape->probe_rows * test_ns;
+	return scan->filter_rows *
+		((1 - scan->kept_share) * costs->direct_tuple_ns + scan->kept_share * shape->nkeys * costs->fixed_column_ns + test_ns);
 }
 
 static double
@@ -256,11 +262,16 @@ unmarshalled_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 	return shape->in_place ? 0 : dropped_share(shape) * shape->probe_rows * payload_row_ns(costs, shape);
 }
 
-/* Predict what testing the rows adds to reading them; less than 0 if it saves time. */
-static double
-filtering_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
+double
+hjg_model_filtering_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
-	return bloom_test_ns(costs, shape) - dropped_share(shape) * shape->probe_scan.late_ns;
+	const HjgScanTimes *scan = &shape->probe_scan;
+	const double dropped = dropped_share(shape);
+	const int	nothers = scan->nwanted > shape->nkeys ? scan->nwanted - shape->nkeys : 0;
+
+	return bloom_test_ns(costs, shape) - dropped * scan->late_ns +
+		hjg_model_sparse_ns(costs, scan->kept_rows, scan->kept_passing * (1 - dropped), nothers) -
+		hjg_model_sparse_ns(costs, scan->kept_rows, scan->kept_passing, nothers);
 }
 
 /*
@@ -277,7 +288,7 @@ hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 	if (shape->nthreads == 0 || shape->participants > 1)
 		kept_row_ns = costs->transfer_mb_ns * shape->key_width / (1024.0 * 1024.0) +
 			probe_tuple_ns(costs, shape) / larger_of(shape->nthreads, 1);
-	return bloom_add_ns(costs, shape) + filtering_ns(costs, shape) < unmarshalled_ns(costs, shape) + (shape->probe_rows - passing_rows(shape)) * kept_row_ns;
+	return bloom_add_ns(costs, shape) + hjg_model_filtering_ns(costs, shape) < unmarshalled_ns(costs, shape) + (shape->probe_rows - passing_rows(shape)) * kept_row_ns;
 }
 
 /*
@@ -341,9 +352,9 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 											  shape->in_place ? 0 : shape->probe_columns,
 											  shape->in_place ? 0 : shape->probe_varlenas, shape->probe_width);
 	if (shape->bloom)
-		prediction->marshal_probe_ns += bloom_add_ns(costs, shape) + filtering_ns(costs, shape) - unmarshalled_ns(costs, shape);
+		prediction->marshal_probe_ns += bloom_add_ns(costs, shape) + hjg_model_filtering_ns(costs, shape) - unmarshalled_ns(costs, shape);
 	prediction->wait_build_ns = hjg_model_wait_ns(&shape->build_scan, 0);
-	prediction->wait_probe_ns = hjg_model_wait_ns(&shape->probe_scan, shape->bloom ? filtering_ns(costs, shape) : 0);
+	prediction->wait_probe_ns = hjg_model_wait_ns(&shape->probe_scan, shape->bloom ? hjg_model_filtering_ns(costs, shape) : 0);
 	prediction->emit_ns = shape->pairs *
 		(costs->emit_tuple_ns + costs->column_ns * (shape->build_columns + shape->probe_columns));
 

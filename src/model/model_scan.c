@@ -13,7 +13,7 @@
  * or after the conditions (scan_table.c); only rows that pass it are read further.
  *
  * Kept columns (scan_kept.c) have no pages and no walk: each condition and each wanted column takes time. A condition on
- * strings takes as long as on pages, unless they are codes.
+ * strings takes as long as on pages, unless they are codes. Where few rows pass, their values are far from each other.
  */
 #include "model/hjg_model.h"
 
@@ -38,6 +38,10 @@
  */
 #define FIXED_OPERATOR 0.3
 
+/* Values in a cache line of a kept column, a power of two; and a miss there as a share of one that nothing else overlaps. */
+#define KEPT_LINE_LOG 4
+#define KEPT_MISS 0.5
+
 static double
 columns_ns(const HjgUnitCosts *costs, const HjgColumnsRead *columns)
 {
@@ -52,6 +56,17 @@ is_any(const HjgColumnsRead *columns)
 	return columns->nfixed > 0 || columns->nvarlenas > 0;
 }
 
+double
+hjg_model_sparse_ns(const HjgUnitCosts *costs, double rows, double fraction, int ncolumns)
+{
+	double		unread = 1 - fraction;	/* fraction of the lines */
+
+	for (int i = 0; i < KEPT_LINE_LOG; i++)
+		unread *= unread;
+	/* a line behind one that is read is fetched ahead */
+	return ncolumns * rows / (1 << KEPT_LINE_LOG) * (1 - unread) * unread * KEPT_MISS * costs->miss_ns;
+}
+
 HjgScanTimes
 hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share)
 {
@@ -61,6 +76,7 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 	const double core_tested_ns = scan->core_share * (costs->core_row_ns + scan->core_operators * costs->core_operator_ns);
 	double		kept_tested_ns = core_tested_ns + scan->kept_tests * costs->test_ns[HJG_TEST_FIXED];
 	double		kept_wanted_ns;
+	double		kept_ns;
 	double		wanted_ns = scan->passing * (costs->direct_tuple_ns + columns_ns(costs, &scan->wanted));
 	double		tested_ns = is_any(&scan->tested) ? costs->direct_tuple_ns + columns_ns(costs, &scan->tested) : 0;
 	/* searching a string takes core no less */
@@ -75,17 +91,22 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 	}
 	tested_ns += core_tested_ns + scan->core_share * CORE_STEP * columns_ns(costs, &scan->core_columns);
 	kept_wanted_ns = scan->passing * scan->nwanted * costs->fixed_column_ns;
+	kept_ns = share * scan->kept_share * (scan->rows * (kept_wanted_ns + kept_tested_ns) +
+										  hjg_model_sparse_ns(costs, scan->rows, scan->passing, scan->nwanted));
 	return (HjgScanTimes) {
-		.own_ns = share * (live * scan->pages * costs->page_ns + scan->rows * (live * (wanted_ns + tested_ns) +
-																			scan->kept_share * (kept_wanted_ns + kept_tested_ns))),
+		.own_ns = share * live * (scan->pages * costs->page_ns + scan->rows * (wanted_ns + tested_ns)) + kept_ns,
 		.memory_ns = live * share * (scan->pages * PAGE_MISSES * costs->miss_ns +
 									 scan->rows * costs->line_ns * (scan->lines > 1 ? scan->lines - 1 : 0)),
-		.map_ns = live * share * scan->unmapped_mb * costs->map_mb_ns,
+		.map_ns = share * (live * scan->unmapped_mb + scan->kept_share * scan->kept_unmapped_mb) * costs->map_mb_ns,
 		.core_ns = share * scan->rows * core_ns,
 		.filter_rows = share * scan->rows * (filter_first ? 1 : scan->passing),
 		.late_ns = share * scan->rows * (live * ((scan->keys_fixed ? wanted_ns : 0) + (filter_first ? tested_ns : 0)) +
 										 scan->kept_share * kept_wanted_ns),
-		.kept_share = scan->kept_share
+		.kept_share = scan->kept_share,
+		.kept_ns = kept_ns,
+		.kept_rows = share * scan->rows * scan->kept_share,
+		.kept_passing = scan->passing,
+		.nwanted = scan->nwanted
 	};
 }
 

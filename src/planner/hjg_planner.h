@@ -190,6 +190,8 @@ extern const CustomScanMethods hjg_scan_methods;	/* defined by the node */
  * of build_rows.
  */
 extern double hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows);
+/* Count the processors that this process may use. */
+extern int	hjg_planner_processors(void);
 
 /* A GPU for joins. */
 typedef struct HjgPlannerGpu

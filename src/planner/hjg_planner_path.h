@@ -281,6 +281,7 @@ typedef struct HjgPath
 	bool		inner_unique;
 	bool		reversed;		/* in a program: the hash table is built of the outer side (planner_program.c) */
 	bool		bloom;			/* with a Bloom filter */
+	int			grouping_us;	/* predicted for the outer side's GpuAggregate, whose rows it drops; 0: none */
 	HjgDeviceId device;			/* device for its job */
 	bool		in_backend;		/* without a job */
 	bool		columnar;		/* no condition is evaluated row by row */
@@ -288,6 +289,7 @@ typedef struct HjgPath
 	double		unit_ns;		/* time of a cost of 1.0 in comparisons with core's join, */
 	Cost		even_cost;		/* total cost in the currency of all joins of the node; the path's own cost may be less; */
 	Cost		ns_cost;		/* cost of a nanosecond in that currency */
+	double		emit_ns;		/* predicted for the price; what EXPLAIN shows includes that processes lose to one another: */
 	int			prediction_us[HJG_PREDICTION_Count];
 	List	   *hashclauses;	/* RestrictInfos */
 	List	   *restrictlist;	/* RestrictInfos, hash clauses included */
@@ -322,11 +324,13 @@ extern void hjg_planner_begin_pricing(HjgQueryFacts *facts);
 extern void hjg_planner_set_units(PlannerInfo *root, HjgCandidate *candidate);
 /* Compute the number of processes that core expects to share the work of a partial path; the leader counts less than a worker. */
 extern double hjg_planner_participants(const Path *path);
+/* Compute the number of processes of a path that are at work at once: at most that of the processors. */
+extern double hjg_planner_processes(const Path *path);
 /*
  * Compute how much longer these processes take than core's expectation of equal shares, because there are fewer processors, or shorter,
  * because the leader takes a whole share; no price includes it.
  */
-extern double hjg_planner_crowding(const Path *path);
+extern double hjg_planner_process_share(const Path *path);
 /* Does the path run in new processes, which map the pages of tables as they read them? */
 extern bool hjg_planner_maps_memory(const Path *path);
 
@@ -418,6 +422,8 @@ extern bool hjg_planner_drops_probe_rows(JoinType jointype);
 extern Cost hjg_planner_grouping_price(const Path *path);
 /* Price what the join's Bloom filter saves of that, where such a share of the outer rows has a partner. */
 extern Cost hjg_planner_travel_saves(const HjgCandidate *candidate, const Path *outer, double partnered);
+/* Predict, in microseconds, the time of a GpuAggregate on that side whose rows the filter drops before; 0: there is none. */
+extern int	hjg_planner_travel_us(const HjgJoinShape *join, const Path *outer);
 
 /* ---------- planner_core.c ---------- */
 
@@ -549,6 +555,16 @@ hjg_planner_is_grouping(const Path *path)
 {
 	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &hjg_planner_grouping_methods;
 }
+/* A join's filter that the scan below a grouping tests. */
+typedef struct HjgTravelingFilter
+{
+	double		build_rows;		/* whose keys it has */
+	int			nkeys;
+	double		partnered;		/* fraction of the rows with a partner */
+} HjgTravelingFilter;
+
+/* Predict the time, in microseconds, that EXPLAIN shows for such a path below this filter. */
+extern int	hjg_planner_filtered_us(const Path *path, const HjgTravelingFilter *filter);
 /* Price the time of such a path, without its input, as a join's time is priced. */
 extern Cost hjg_planner_grouping_join_price(const Path *path);
 

@@ -77,7 +77,7 @@ static Cost
 price_aggregated(const HjgCandidate *candidate, const HjgPath *path)
 {
 	return path->even_cost -
-		hjg_planner_aggregation_saves_ns(candidate, path, path->prediction_us[HJG_PREDICTION_EMIT] * 1000.0) * path->ns_cost;
+		hjg_planner_aggregation_saves_ns(candidate, path, path->emit_ns) * path->ns_cost;
 }
 
 void

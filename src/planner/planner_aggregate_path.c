@@ -38,7 +38,10 @@ typedef struct AggregatePath
 	double		ngroups;		/* in all */
 	List	   *having;
 	HjgPlannedProgram program;	/* that makes the groups, if its device is not ANY */
-	double		prediction_us;
+	HjgScanTimes scan;			/* of the table that it reads itself; */
+	double		scanned;		/* its rows */
+	double		grouping_ns;	/* the rest of the predicted time: of a process alone, */
+	HjgWork		work;			/* and its kind; or of a program */
 	Cost		join_price;		/* the price of that time in a join */
 } AggregatePath;
 
@@ -213,6 +216,35 @@ hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *p
 	return emit_ns - aggregation_ns(candidate->facts, candidate->costs, path, candidate->outerrel->relids, emit_ns, one, NIL, &candidate->aggregates->work);
 }
 
+/*
+ * Predict the time that EXPLAIN shows, of processes that crowd one another; filter: of a join above, tested by the scan, or NULL. It drops rows before they
+ * are grouped.
+ */
+static int
+predict_us(const AggregatePath *path, const HjgTravelingFilter *filter)
+{
+	const Path *own = &path->custom.path;
+	const double nprocesses = hjg_planner_processes(own);
+	HjgUnitCosts costs;
+	double		filtering_ns = 0;
+	double		ns;
+
+	if (path->program.device.kind != HJG_KIND_ANY)
+		return (int) Min(path->program.ns / 1000, PG_INT32_MAX);
+	hjg_planner_unit_costs(&costs, path->scanned);
+	if (filter != NULL && path->scan.own_ns > 0)
+	{
+		const HjgJoinShape join = {
+			.build_rows = filter->build_rows, .nkeys = filter->nkeys, .probe_rows = path->scanned, .partnered = filter->partnered, .probe_scan = path->scan
+		};
+
+		filtering_ns = hjg_model_filtering_ns(&costs, &join);
+	}
+	ns = hjg_model_crowded_reading_ns(&costs, &path->scan, path->scan.own_ns + filtering_ns, hjg_model_wait_ns(&path->scan, filtering_ns), nprocesses) +
+		path->grouping_ns * (filter != NULL ? Min(filter->partnered + HJG_BLOOM_FALSE_SHARE, 1) : 1) * hjg_model_crowding(&costs, path->work, nprocesses);
+	return (int) Min(ns * hjg_planner_process_share(own) / 1000, PG_INT32_MAX);
+}
+
 /* ---------- plans ---------- */
 
 /* Does core's code compute the argument or key, and neither the node nor the plan below? */
@@ -287,7 +319,7 @@ make_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, L
 	cscan->flags = best_path->flags;
 	cscan->custom_plans = custom_plans;
 	cscan->custom_scan_tlist = hjg_planner_append_columns(NIL, linitial(custom_plans));
-	scalars = list_make5_int(path->partial, (int) Min(path->prediction_us * hjg_planner_crowding(&path->custom.path), PG_INT32_MAX),
+	scalars = list_make5_int(path->partial, predict_us(path, NULL),
 							 (int) Min(path->ngroups, PG_INT32_MAX), (int) path->program.device.kind, path->program.device.number);
 	scalars = lappend_int(lappend_int(scalars, (int) Min(path->program.ngroups, PG_INT32_MAX)), (int) path->program.number);
 	/* begins with a node, as that of a GpuHashJoin */
@@ -306,19 +338,23 @@ const CustomPathMethods hjg_planner_grouping_methods = {
 
 /* ---------- paths ---------- */
 
-/* Have a program make the path's groups; hjoin_gpu.force leaves no other choice. */
+/*
+ * Have a program make the path's groups; hjoin_gpu.force leaves no other choice. Prices of other plans leave out how much the processes that would make the
+ * rows lose to one another, so the program's is lower by that.
+ */
 static void
-set_program(AggregatePath *own, const HjgPlannedProgram *program)
+set_program(AggregatePath *own, const HjgPlannedProgram *program, const RelOptInfo *rows)
 {
+	const double nprocesses = rows->partial_pathlist != NIL ? hjg_planner_processes(linitial(rows->partial_pathlist)) : 1;
 	Path	   *path = &own->custom.path;
 	HjgUnitCosts costs;
 
 	hjg_planner_unit_costs(&costs, path->rows);
 	own->program = *program;
-	own->prediction_us = program->ns / 1000.0;
 	/* no filter of a join above can travel below it */
 	own->join_price = 0;
-	path->startup_cost = path->total_cost = hjg_force ? 0 : program->ns / hjg_planner_scan_unit_ns(&costs);
+	path->startup_cost = path->total_cost = hjg_force ? 0 :
+		program->ns / (hjg_planner_scan_unit_ns(&costs) * hjg_model_crowding(&costs, HJG_WORK_CACHED, nprocesses));
 }
 
 /* Make a path over the input; ns: the additional time. */
@@ -362,7 +398,9 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 	own->partial = partial;
 	own->ngroups = grouping->ngroups;
 	hjg_planner_unit_costs(&costs, input->rows);
-	own->prediction_us = (ns + by_core_ns(&costs, input->rows, &grouping->work)) / 1000.0;
+	own->scanned = input->rows;
+	own->grouping_ns = ns + by_core_ns(&costs, input->rows, &grouping->work);
+	own->work = hjg_model_groups_cached(groups.made, list_length(grouping->work.columns)) ? HJG_WORK_CACHED : HJG_WORK_TABLES;
 	own->join_price = ns / unit_ns;
 	return path;
 }
@@ -372,7 +410,7 @@ aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 {
 	HjgPath    *copy = palloc(sizeof(HjgPath));
 	Path	   *path = &copy->custom.path;
-	const double emit_ns = join->prediction_us[HJG_PREDICTION_EMIT] * 1000.0;
+	const double emit_ns = join->emit_ns;
 	const GroupCounts groups = count_groups(root, join->custom.path.parent->rows, grouping, form, join->custom.path.rows);
 	HjgUnitCosts costs;
 
@@ -416,7 +454,7 @@ aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 	copy->total_cost = Max(copy->total_cost - scan_credit(grouping, scan, &times, &costs, unit_ns), copy->startup_cost);
 	own = (AggregatePath *) make_path(root, grouped_rel, grouping, groups, copy,
 									  grouping_ns(hjg_planner_facts(root), &costs, &input, groups, grouping->keys, &grouping->work), unit_ns);
-	own->prediction_us += (times.own_ns + hjg_model_wait_ns(&times, 0) + times.map_ns) / 1000.0;
+	own->scan = times;
 	return &own->custom.path;
 }
 
@@ -448,7 +486,7 @@ hjg_planner_aggregate(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGroup
 	path = input.join != NULL ? aggregate_join(root, grouped_rel, grouping, form, input.join) :
 		aggregate_scan(root, grouped_rel, grouping, form, input.scan);
 	if (input.program != NULL)
-		set_program((AggregatePath *) path, input.program);
+		set_program((AggregatePath *) path, input.program, input.join != NULL ? input.join->custom.path.parent : input.scan->parent);
 	return path;
 }
 
@@ -470,6 +508,12 @@ hjg_planner_aggregate_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const
 						   input->total_cost);
 	path->startup_cost = path->total_cost;
 	return path;
+}
+
+int
+hjg_planner_filtered_us(const Path *path, const HjgTravelingFilter *filter)
+{
+	return predict_us((const AggregatePath *) path, filter);
 }
 
 Cost

@@ -153,12 +153,21 @@ list_scalars(const HjgPath *path, const Plan *outer_plan, const Plan *inner_plan
 static List *
 list_prediction(const HjgPath *path)
 {
-	const double crowding = hjg_planner_crowding(&path->custom.path);
 	List	   *prediction = NIL;
 
 	for (int i = 0; i < HJG_PREDICTION_Count; i++)
-		prediction = lappend_int(prediction, (int) Min(path->prediction_us[i] * (i < HJG_PREDICTION_GPU_TRANSFER ? crowding : 1), PG_INT32_MAX));
+		prediction = lappend_int(prediction, path->prediction_us[i]);
 	return prediction;
+}
+
+/* Set the predicted time of a subquery's GpuAggregate, whose own path does not know the filter of the join above. */
+static void
+predict_grouping(Plan *plan, int prediction_us)
+{
+	if (IsA(plan, SubqueryScan))
+		plan = ((SubqueryScan *) plan)->subplan;
+	if (IsA(plan, CustomScan) && ((CustomScan *) plan)->methods == &hjg_aggregate_methods)
+		lfirst_int(list_nth_cell(linitial(((CustomScan *) plan)->custom_private), HJG_AGGREGATE_SCALAR_PREDICTION)) = prediction_us;
 }
 
 /* Make the plan of a path: CustomPathMethods.PlanCustomPath. */
@@ -189,6 +198,8 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 	/* libraries that look for nodes of their own read the tag of the first element, which must be there */
 	cscan->custom_private = list_make4(list_scalars(path, outer_plan, inner_plan), keys.operators, keys.collations,
 									   list_prediction(path));
+	if (path->grouping_us > 0)
+		predict_grouping(outer_plan, path->grouping_us);
 	inline_bytes = choose_inline_bytes(root, cscan->custom_scan_tlist);
 	cscan->custom_private = lappend(cscan->custom_private, inline_bytes);
 	cscan->custom_exprs = list_make4(keys.outer, keys.inner, keys.clauses, join_qual);

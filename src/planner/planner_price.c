@@ -286,28 +286,34 @@ whole_us(double ns)
 	return (int) Min(ns / 1000.0, PG_INT32_MAX);
 }
 
-static double
-scan_ns(const HjgScanTimes *scan)
-{
-	return scan->own_ns + hjg_model_wait_ns(scan, 0) + scan->map_ns;
-}
-
-/* Keep the prediction for EXPLAIN; of a scan's waits and mapping of memory, the price is that of its pages, as for core's scans. */
+/*
+ * Keep the prediction for EXPLAIN, of processes that crowd one another (model_crowding.c). Of a scan's waits and mapping of memory, the price is that
+ * of its pages, as for core's scans.
+ */
 static void
 keep_prediction(const HjgOffer *offer)
 {
 	const HjgPrediction *prediction = &offer->prediction;
 	const HjgScanTimes *build_scan = &offer->shape.build_scan;
 	const HjgScanTimes *probe_scan = &offer->shape.probe_scan;
+	const HjgUnitCosts *costs = offer->costs;
 	HjgPath    *own = offer->own;
+	const double nprocesses = hjg_planner_processes(&own->custom.path);
+	const double share = hjg_planner_process_share(&own->custom.path);
+	const double tables = share * hjg_model_crowding(costs, HJG_WORK_TABLES, nprocesses);
 
-	own->prediction_us[HJG_PREDICTION_MARSHAL_BUILD] = whole_us(prediction->marshal_build_ns + prediction->wait_build_ns + build_scan->map_ns);
-	own->prediction_us[HJG_PREDICTION_MARSHAL_PROBE] = whole_us(prediction->marshal_probe_ns + prediction->wait_probe_ns + probe_scan->map_ns);
-	own->prediction_us[HJG_PREDICTION_BUILD] = whole_us(prediction->build_ns + prediction->startup_ns);
-	own->prediction_us[HJG_PREDICTION_PROBE] = whole_us(prediction->probe_ns);
-	own->prediction_us[HJG_PREDICTION_EMIT] = whole_us(prediction->emit_ns);
-	own->prediction_us[HJG_PREDICTION_SCAN_BUILD] = whole_us(scan_ns(build_scan));
-	own->prediction_us[HJG_PREDICTION_SCAN_PROBE] = whole_us(scan_ns(probe_scan));
+	own->emit_ns = prediction->emit_ns;
+	own->prediction_us[HJG_PREDICTION_MARSHAL_BUILD] =
+		whole_us(share * hjg_model_crowded_reading_ns(costs, build_scan, prediction->marshal_build_ns, prediction->wait_build_ns, nprocesses));
+	own->prediction_us[HJG_PREDICTION_MARSHAL_PROBE] =
+		whole_us(share * hjg_model_crowded_reading_ns(costs, probe_scan, prediction->marshal_probe_ns, prediction->wait_probe_ns, nprocesses));
+	own->prediction_us[HJG_PREDICTION_BUILD] = whole_us(tables * prediction->build_ns + share * prediction->startup_ns);
+	own->prediction_us[HJG_PREDICTION_PROBE] = whole_us(tables * prediction->probe_ns);
+	own->prediction_us[HJG_PREDICTION_EMIT] = whole_us(tables * prediction->emit_ns);
+	own->prediction_us[HJG_PREDICTION_SCAN_BUILD] =
+		whole_us(share * hjg_model_crowded_reading_ns(costs, build_scan, build_scan->own_ns, hjg_model_wait_ns(build_scan, 0), nprocesses));
+	own->prediction_us[HJG_PREDICTION_SCAN_PROBE] =
+		whole_us(share * hjg_model_crowded_reading_ns(costs, probe_scan, probe_scan->own_ns, hjg_model_wait_ns(probe_scan, 0), nprocesses));
 	own->prediction_us[HJG_PREDICTION_GPU_TRANSFER] = whole_us(prediction->transfer_ns);
 	own->prediction_us[HJG_PREDICTION_GPU_BUILD] = whole_us(prediction->gpu_build_ns);
 	own->prediction_us[HJG_PREDICTION_GPU_PROBE] = whole_us(prediction->gpu_probe_ns);
@@ -340,6 +346,7 @@ hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, cons
 	choose_engine(candidate, &offer);
 	offer.saved = hjg_planner_travel_saves(candidate, outer_path, offer.shape.partnered);
 	own->bloom |= offer.saved > 0;
+	own->grouping_us = offer.saved > 0 ? hjg_planner_travel_us(&offer.shape, outer_path) : 0;
 	price_quals(root, candidate);
 	if (candidate->aggregates != NULL)
 		saved_ns = hjg_planner_aggregation_saves_ns(candidate, own, offer.prediction.emit_ns);

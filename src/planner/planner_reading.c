@@ -43,7 +43,11 @@ hjg_planner_scan_times(const HjgUnitCosts *costs, const HjgSideFacts *side, cons
 
 	if (path->pathtype != T_SeqScan || !side->readable)
 		return (HjgScanTimes) {0};
-	scan.unmapped_mb = hjg_planner_maps_memory(path) ? scan.pages * (BLCKSZ / (1024.0 * 1024.0)) : 0;
+	if (hjg_planner_maps_memory(path))
+	{
+		scan.unmapped_mb = scan.pages * (BLCKSZ / (1024.0 * 1024.0));
+		scan.kept_unmapped_mb = scan.rows * scan.nread * (HJG_MODEL_KEPT_BYTES / (1024.0 * 1024.0));
+	}
 	scan.keys_fixed = keys_fixed;
 	return hjg_model_scan(costs, &scan, rows / Max(path->parent->rows, 1));
 }

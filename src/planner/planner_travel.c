@@ -119,3 +119,15 @@ hjg_planner_travel_saves(const HjgCandidate *candidate, const Path *outer, doubl
 		return 0;
 	return hjg_planner_grouping_price(outer) * (1 - passing);
 }
+
+int
+hjg_planner_travel_us(const HjgJoinShape *join, const Path *outer)
+{
+	const HjgTravelingFilter filter = {
+		.build_rows = join->build_rows * join->participants, .nkeys = join->nkeys, .partnered = join->partnered
+	};
+	const Path *input;
+	const Path *grouping = find_grouping(outer, &input);
+
+	return grouping != NULL && hjg_planner_is_grouping(grouping) ? hjg_planner_filtered_us(grouping, &filter) : 0;
+}

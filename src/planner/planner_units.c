@@ -81,16 +81,29 @@ hjg_planner_participants(const Path *path)
 	return Max(path->parallel_workers + Max(leader_share, 0), 1);
 }
 
-double
-hjg_planner_crowding(const Path *path)
+int
+hjg_planner_processors(void)
 {
 	static int	nprocessors = 0;
-	const int	nprocesses = path->parallel_workers + (path->parallel_workers == 0 || parallel_leader_participation ? 1 : 0);
 	cpu_set_t	set;
 
 	if (nprocessors == 0)
 		nprocessors = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : (int) sysconf(_SC_NPROCESSORS_ONLN);
-	return hjg_planner_participants(path) / Min(nprocesses, Max(nprocessors, 1));
+	return Max(nprocessors, 1);
+}
+
+double
+hjg_planner_processes(const Path *path)
+{
+	const int	nprocesses = path->parallel_workers + (path->parallel_workers == 0 || parallel_leader_participation ? 1 : 0);
+
+	return Min(nprocesses, hjg_planner_processors());
+}
+
+double
+hjg_planner_process_share(const Path *path)
+{
+	return hjg_planner_participants(path) / hjg_planner_processes(path);
 }
 
 bool

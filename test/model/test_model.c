@@ -134,6 +134,72 @@ test_scans(void)
 	ok(shares, "half of a table takes half of the time");
 }
 
+/* Test scans of kept columns. */
+static void
+test_kept_scans(void)
+{
+	const HjgUnitCosts *costs = &hjg_model_default_costs;
+	bool		sparse_costs = true;
+	bool		dense_is_free = true;
+	bool		mapped = true;
+	bool		keys_cheaper = true;
+
+	for (int i = 0; i < 10000; i++)
+	{
+		HjgTableScan scan = {
+			.pages = 1000, .rows = random_rows(), .passing = 0.002 + 0.1 * drand48(), .lines = 2, .wanted = {.nfixed = 2}, .kept_tests = 1, .kept_share = 1,
+			.coded_share = 1, .nwanted = 2, .nread = 3
+		};
+		const HjgScanTimes times = hjg_model_scan(costs, &scan, 1);
+		HjgTableScan other = scan;
+		HjgJoinShape shape = random_shape();
+		double		kept_ns;
+
+		sparse_costs &= hjg_model_sparse_ns(costs, scan.rows, scan.passing, 2) > 0 && near(times.kept_ns, times.own_ns) && times.map_ns == 0;
+		dense_is_free &= hjg_model_sparse_ns(costs, scan.rows, 1, 2) == 0 && hjg_model_sparse_ns(costs, scan.rows, 0, 2) == 0;
+		other.unmapped_mb = 5;
+		other.kept_unmapped_mb = 1;
+		mapped &= near(hjg_model_scan(costs, &other, 1).map_ns, costs->map_mb_ns);
+		scan.passing = 1;
+		shape.probe_rows = scan.rows;
+		shape.nkeys = 1;
+		shape.probe_scan = hjg_model_scan(costs, &scan, 1);
+		shape.partnered = 0.98;
+		kept_ns = hjg_model_filtering_ns(costs, &shape);
+		scan.kept_share = scan.coded_share = 0;
+		shape.probe_scan = hjg_model_scan(costs, &scan, 1);
+		keys_cheaper &= kept_ns < hjg_model_filtering_ns(costs, &shape);
+	}
+	ok(sparse_costs, "values of few rows of a kept column come from memory one by one");
+	ok(dense_is_free, "those of all rows, or of none, do not");
+	ok(mapped, "a new process maps kept columns instead of pages");
+	ok(keys_cheaper, "a filter reads keys of kept columns faster than those of pages");
+}
+
+/* Test what processes lose to one another. */
+static void
+test_crowding(void)
+{
+	HjgUnitCosts costs = hjg_model_default_costs;
+	const double numbers[] = {1, 2, 4, 8};
+	const double linear[] = {100, 110, 130, 170};
+	const double faster[] = {100, 90, 90, 80};
+	const double turns[] = {100, 250, 480, 900};
+	HjgScanTimes scan = {.own_ns = 100, .kept_ns = 25, .map_ns = 10};
+
+	ok(near(hjg_model_crowding_of(numbers, linear, 4), 0.1), "a linear law is found in measured times");
+	ok(hjg_model_crowding_of(numbers, linear, 1) == 0 && hjg_model_crowding_of(numbers, linear, 0) == 0, "one process alone tells nothing");
+	ok(hjg_model_crowding_of(numbers, faster, 4) == 0, "processes do not speed one another up");
+	ok(hjg_model_crowding_of(numbers, turns, 4) == 1, "nor are they slower than in turns");
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 7, 8), 137), "without measurement nothing is lost");
+	costs.crowding[HJG_WORK_MAPPING] = 1;
+	costs.crowding[HJG_WORK_PAGES] = 0.2;
+	costs.crowding[HJG_WORK_CACHED] = 0.1;
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 7, 1), 137), "nor by one process");
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 7, 6), 82 * 2 + 45 * 1.5 + 10 * 6), "each kind of work loses its part");
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 40, 0, 6), 30 * 2 + 10 * 1.5 + 10 * 6), "so does what a filter leaves of it");
+}
+
 /* Test what a join's filter saves in the scan that it is tested by. */
 static void
 test_filtered_scans(void)
@@ -586,6 +652,8 @@ main(int argc, char **argv)
 		memory_costs &= total(more) > total(shape);
 	}
 	test_scans();
+	test_kept_scans();
+	test_crowding();
 	test_filtered_scans();
 	test_lookups();
 	test_spills();

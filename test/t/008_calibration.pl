@@ -51,6 +51,8 @@ isnt($measured, $node->safe_psql('postgres', $defaults), 'calibration measures')
 is($after, $before, 'and leaves the settings of its session alone');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM hjoin_gpu_costs WHERE value < 0 OR value = 'NaN'}),
 	0, 'no cost is negative or not a number');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM hjoin_gpu_costs WHERE name LIKE 'crowding%' AND value BETWEEN 0 AND 1}),
+	4, 'processes slow one another down at most as if they took turns');
 is($node->safe_psql('postgres', $costs), $measured, 'other sessions see the measured costs');
 is($node->safe_psql('postgres', $source), 'calibrated', 'which the view tells');
 ok(-s $file, 'they are kept in a file');
@@ -216,6 +218,8 @@ $new->restart;
 wait_ready($new);
 sleep 1;
 is($new->safe_psql('postgres', $worker), 0, 'the next start does not repeat that');
+is($new->safe_psql('postgres', q{SET max_parallel_workers = 0; SELECT string_agg(value::text, ' ') FROM hjoin_gpu_calibrate() WHERE name LIKE 'crowding%'}),
+	'0 0 0 0', 'without parallel workers nothing is known of what processes lose to one another');
 # without the database that the process uses, the server goes on
 $new->safe_psql('template1', 'ALTER DATABASE postgres RENAME TO other');
 unlink $new->data_dir . '/hjoin_gpu.calibration';
