@@ -185,6 +185,8 @@ extern bool hjg_program_write_result(HjgProgramWriter *writer, HjgProgramGroups 
 
 /* ---------- node_program_filter.c ---------- */
 
+/* Get the step that compares two registers. */
+extern HjgProgramOp hjg_program_comparison(HjgComparison comparison);
 /*
  * Write a condition, with all operands evaluated; returns the register with its boolean, or -1. Column c of the condition is values[c], or, for
  * the conditions of a table, the value of the collection's column attnos[c].

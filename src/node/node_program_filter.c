@@ -127,14 +127,21 @@ write_strings(HjgProgramWriter *writer, const HjgFilter *leaf, HjgProgramValue *
 	return source < 0 ? -1 : hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_COLUMN, .arg = source});
 }
 
-/* Write a leaf that compares two columns; numerics of one scale are integers. */
-static int
-write_columns(const FilterRows *rows, const HjgFilter *leaf)
+HjgProgramOp
+hjg_program_comparison(HjgComparison comparison)
 {
 	static const HjgProgramOp ops[] = {
 		[HJG_COMPARE_EQ] = HJG_PROGRAM_EQ, [HJG_COMPARE_NE] = HJG_PROGRAM_NE, [HJG_COMPARE_LT] = HJG_PROGRAM_LT,
 		[HJG_COMPARE_LE] = HJG_PROGRAM_LE, [HJG_COMPARE_GT] = HJG_PROGRAM_GT, [HJG_COMPARE_GE] = HJG_PROGRAM_GE
 	};
+
+	return ops[comparison];
+}
+
+/* Write a leaf that compares two columns; numerics of one scale are integers. */
+static int
+write_columns(const FilterRows *rows, const HjgFilter *leaf)
+{
 	HjgProgramValue *left = value_of(rows, leaf->column);
 	HjgProgramValue *right = value_of(rows, leaf->other);
 	const HjgValueForm form = leaf->kind == HJG_FILTER_NUMERIC_COLUMNS ? HJG_VALUE_NUMBER : HJG_VALUE_INTEGER;
@@ -151,7 +158,7 @@ write_columns(const FilterRows *rows, const HjgFilter *leaf)
 	right_reg = hjg_program_load(rows->writer, right);
 	if (left_reg < 0 || right_reg < 0)
 		return -1;
-	return hjg_program_step_new(rows->writer, (HjgProgramStep) {.op = ops[leaf->comparison], .left = left_reg, .right = right_reg});
+	return hjg_program_step_new(rows->writer, (HjgProgramStep) {.op = hjg_program_comparison(leaf->comparison), .left = left_reg, .right = right_reg});
 }
 
 static int

@@ -25,6 +25,9 @@
 /* Strings are numbered if this part of a table's blocks has codes of them. */
 #define LEAST_CODED 0.9
 
+/* Rows of a side have so many different keys, for each row, if nothing is known of them. */
+#define DISTINCT_PART 0.6
+
 /* ---------- tables ---------- */
 
 /* Describe a column by one of its segments. */
@@ -280,6 +283,8 @@ typedef struct WrittenJoin
 	int			npayload;
 	int			payload[HJG_PROGRAM_MAX_PAYLOAD];	/* columns of the built side */
 	int		   *payload_of;		/* by column of the built side that is read: the place of its value in the payload */
+	const HjgFilter *exists;	/* of a semi or anti join: the comparison of a built column with a driving one, or NULL */
+	int			compared;		/* the built column that it compares */
 } WrittenJoin;
 
 /* Choose the sides and the kind of the probe. Where each key of the table must come once the device process finds out whether it does. */
@@ -361,6 +366,50 @@ add_payload(HjgProgramWriter *writer, WrittenJoin *written, int c)
 	return true;
 }
 
+/*
+ * End the pipeline of the built side with groups by the keys, and make a table of these, whose payload is the least and the greatest value of
+ * the compared column: these tell whether any value passes a comparison.
+ */
+static bool
+write_extremes(HjgProgramWriter *writer, WrittenJoin *written, uint64 expected_rows)
+{
+	const HjgProgramValue *compared = &written->values[written->built][written->compared];
+	HjgProgramArgument argument = {.wants_extremes = true, .greatest = PG_UINT64_MAX};
+	HjgProgramTable groups = {.nkeys = written->nkeys, .has_groups = 1, .narguments = 1};
+	HjgProgramTable table = {.nkeys = written->nkeys, .npayload = 2, .unique = true};
+	int			reg = hjg_program_load(writer, &written->values[written->built][written->compared]);
+
+	if (compared->form > HJG_VALUE_NUMBER || compared->mixed)
+		return hjg_program_refuse(writer, "a join has a condition on strings, or on numerics of several scales");
+	if (reg < 0)
+		return false;
+	argument.reg = reg;
+	groups.first_argument = writer->arguments.len / sizeof(HjgProgramArgument);
+	appendBinaryStringInfo(&writer->arguments, (const char *) &argument, sizeof(argument));
+	groups.max_rows = Max(hjg_program_source_rows(writer), 1);
+	groups.expected_rows = Min(expected_rows, groups.max_rows);
+	if (!hjg_program_end_pipeline(writer, groups, false))
+		return false;
+	hjg_program_begin_groups(writer);
+	table.max_rows = groups.max_rows;
+	table.expected_rows = groups.expected_rows;
+	for (int i = 0; i < written->nkeys + 2; i++)
+	{
+		const uint32 which = i < written->nkeys ? i : HJG_PROGRAM_GROUP_VALUE(written->nkeys, 0, HJG_PROGRAM_GROUP_LEAST + i - written->nkeys);
+
+		reg = hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_GROUP, .arg = which});
+		if (reg < 0)
+			return false;
+		if (i < written->nkeys)
+			writer->pipeline.keys[i] = reg;
+		else
+			writer->pipeline.payload[i - written->nkeys] = reg;
+	}
+	written->npayload = 2;
+	written->table = writer->tables.len / sizeof(HjgProgramTable);
+	return hjg_program_end_pipeline(writer, table, false);
+}
+
 /* Write the side that a table is built of; payload: the columns that the table gives back. */
 static bool
 write_build(HjgProgramWriter *writer, WrittenJoin *written, const Bitmapset *payload)
@@ -381,6 +430,8 @@ write_build(HjgProgramWriter *writer, WrittenJoin *written, const Bitmapset *pay
 			return false;
 		writer->pipeline.keys[k] = reg;
 	}
+	if (written->exists != NULL)
+		return write_extremes(writer, written, (uint64) Max(plan->plan_rows * DISTINCT_PART, 1));
 	for (int c = -1; (c = bms_next_member(payload, c)) >= 0;)
 		if (!add_payload(writer, written, c))
 			return false;
@@ -391,10 +442,55 @@ write_build(HjgProgramWriter *writer, WrittenJoin *written, const Bitmapset *pay
 	return hjg_program_end_pipeline(writer, table, false);
 }
 
+/*
+ * Write the test whether any partner passes the comparison, by the extremes of its column; without a partner they are NULL, and compare as
+ * false. anti: the row goes on if none does.
+ */
+static bool
+write_exists(HjgProgramWriter *writer, const WrittenJoin *written, int least, bool anti)
+{
+	const HjgProgramValue *built = &written->values[written->built][written->compared];
+	HjgProgramValue *driving = &written->columns[written->exists->column];
+	HjgComparison comparison = written->exists->comparison;
+	const int	greatest = least + 1;
+	int			other = -1;
+	int			reg;
+	int			value;
+
+	if (driving == built)
+	{
+		driving = &written->columns[written->exists->other];
+		comparison = hjg_vector_commuted(comparison);
+	}
+	/* the driving value is on the left now */
+	if (driving->form != built->form || driving->scale != built->scale || driving->own_scales || driving->mixed)
+		return hjg_program_refuse(writer, "columns are compared that are no integers of one scale");
+	value = hjg_program_load(writer, driving);
+	if (value < 0)
+		return false;
+	reg = hjg_program_step_new(writer, (HjgProgramStep) {
+		.op = hjg_program_comparison(comparison), .left = value, .right = comparison == HJG_COMPARE_GT || comparison == HJG_COMPARE_GE ? least : greatest
+	});
+	if (reg >= 0 && comparison == HJG_COMPARE_NE)
+	{
+		other = hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_NE, .left = value, .right = least});
+		if (other < 0 || !hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_OR, .to = reg, .left = reg, .right = other}))
+			return false;
+		hjg_program_release(writer, other, 1);
+	}
+	if (reg < 0 || (anti && !hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_IN_RANGE, .to = reg, .left = reg})) ||
+		!hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_FILTER, .left = reg}))
+		return false;
+	hjg_program_release(writer, reg, 1);
+	hjg_program_release(writer, least, 2);
+	return true;
+}
+
 /* Write the probe of the table in the current pipeline; sets the values that it gives back. */
 static bool
 write_probe(HjgProgramWriter *writer, const WrittenJoin *written, const Bitmapset *payload)
 {
+	const bool	anti = written->probe == HJG_PROGRAM_PROBE_ANTI;
 	HjgProgramValue *keys[HJG_PROGRAM_MAX_KEYS];
 	bool		copies;
 	int			first_key;
@@ -408,10 +504,15 @@ write_probe(HjgProgramWriter *writer, const WrittenJoin *written, const Bitmapse
 	if (written->npayload > 0)
 		first_payload = hjg_program_take(writer, written->npayload);
 	if (first_payload < 0 ||
-		!hjg_program_step(writer, (HjgProgramStep) {.op = written->probe, .to = first_payload, .left = first_key, .arg = written->table}))
+		!hjg_program_step(writer, (HjgProgramStep) {
+			.op = written->exists == NULL ? written->probe : anti ? HJG_PROGRAM_PROBE_LEFT : HJG_PROGRAM_PROBE_INNER,
+			.to = first_payload, .left = first_key, .arg = written->table
+		}))
 		return false;
 	if (copies)
 		hjg_program_release(writer, first_key, written->nkeys);
+	if (written->exists != NULL)
+		return write_exists(writer, written, first_payload, anti);
 	for (int c = -1; (c = bms_next_member(payload, c)) >= 0;)
 	{
 		HjgProgramValue *value = &written->values[written->built][c];
@@ -424,30 +525,48 @@ write_probe(HjgProgramWriter *writer, const WrittenJoin *written, const Bitmapse
 	return true;
 }
 
-/* Write the join's conditions beside its keys. */
+/* Make the join's conditions beside its keys, with operands evaluated. */
 static bool
-write_residual(HjgProgramWriter *writer, const WrittenJoin *written, List *quals)
+make_residual(HjgProgramWriter *writer, const WrittenJoin *written, List *quals, HjgFilter *all)
 {
 	PlanState  *plan = &written->join->css.ss.ps;
 	HjgConditions *conditions = palloc0(sizeof(HjgConditions));
-	HjgFilter	all = {.kind = HJG_FILTER_ALL, .args = palloc((list_length(quals) + 1) * sizeof(HjgFilter *))};
 	int		   *column_of = palloc((list_length(written->cscan->custom_scan_tlist) + 1) * sizeof(int));
 	ListCell   *lc;
 
 	for (int c = 0; c < list_length(written->cscan->custom_scan_tlist); c++)
 		column_of[c] = c;
 	*conditions = (HjgConditions) {.plan = plan, .varno = INDEX_VAR, .column_of = column_of};
+	*all = (HjgFilter) {.kind = HJG_FILTER_ALL, .args = palloc((list_length(quals) + 1) * sizeof(HjgFilter *))};
 	foreach(lc, quals)
 	{
 		HjgFilter  *filter = hjg_scan_condition_make(conditions, lfirst(lc));
 
 		if (filter == NULL || conditions->nfallible > 0)
 			return hjg_program_refuse(writer, "a join has conditions that are core's");
-		all.args[all.nargs++] = filter;
+		all->args[all->nargs++] = filter;
 	}
 	hjg_scan_conditions_unbind(conditions);
 	hjg_scan_conditions_bind(conditions);
-	return hjg_program_write_filter(writer, &all, NULL, written->columns);
+	return true;
+}
+
+/* Find the one comparison of a semi or anti join beside its keys: of a built column with a driving one, and not for equality. */
+static bool
+find_exists(HjgProgramWriter *writer, WrittenJoin *written, const HjgFilter *residual)
+{
+	const HjgFilter *leaf = residual->nargs == 1 ? residual->args[0] : NULL;
+	const int	nouter = written->join->outer.nplan_columns;
+	bool		column_built;
+
+	if ((written->probe != HJG_PROGRAM_PROBE_SEMI && written->probe != HJG_PROGRAM_PROBE_ANTI) || leaf == NULL || (leaf->kind != HJG_FILTER_COLUMNS && leaf->kind != HJG_FILTER_NUMERIC_COLUMNS) || leaf->comparison == HJG_COMPARE_EQ ||
+		(leaf->kind == HJG_FILTER_COLUMNS && leaf->ordinal != HJG_ORDINAL_INT) || (leaf->column < nouter) == (leaf->other < nouter))
+		return hjg_program_refuse(writer, "a join has further conditions");
+	column_built = (leaf->column < nouter) == (written->built == HJG_SIDE_PROBE);
+	written->exists = leaf;
+	written->compared = column_built ? leaf->column : leaf->other;
+	written->compared -= written->built == HJG_SIDE_PROBE ? 0 : nouter;
+	return true;
 }
 
 /* Split columns of the scan tuple by sides. */
@@ -471,18 +590,21 @@ write_join(HjgProgramWriter *writer, HjgJoinState *join, const Bitmapset *wanted
 	List	   *quals = list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL);
 	int		   *from = palloc((list_length(cscan->scan.plan.targetlist) + 1) * sizeof(int));
 	WrittenJoin written = {.join = join, .cscan = cscan, .nkeys = list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS))};
+	const bool	inner = join->terms.jointype == JOIN_INNER;
 	Bitmapset  *columns = NULL;
+	HjgFilter	residual;
 	const Bitmapset *payload;
 
 	written.columns = palloc0((list_length(cscan->custom_scan_tlist) + 1) * sizeof(HjgProgramValue));
 	written.payload_of = palloc((list_length(cscan->custom_scan_tlist) + 1) * sizeof(int));
 	written.values[HJG_SIDE_PROBE] = written.columns;
 	written.values[HJG_SIDE_BUILD] = written.columns + join->outer.nplan_columns;
-	if (join->css.ss.ps.qual != NULL || (quals != NIL && join->terms.jointype != JOIN_INNER) || contain_subplans((Node *) quals))
+	if (join->css.ss.ps.qual != NULL || contain_subplans((Node *) quals))
 		return hjg_program_refuse(writer, "a join has further conditions");
 	if (written.nkeys > HJG_PROGRAM_MAX_KEYS)
 		return hjg_program_refuse(writer, "a join has too many keys");
-	if (!choose_probe(writer, &written) || !find_outputs(writer, cscan, wanted, from))
+	if (!choose_probe(writer, &written) || !find_outputs(writer, cscan, wanted, from) || !make_residual(writer, &written, quals, &residual) ||
+		(!inner && quals != NIL && !find_exists(writer, &written, &residual)))
 		return false;
 	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
 		columns = bms_add_member(columns, from[w]);
@@ -491,7 +613,7 @@ write_join(HjgProgramWriter *writer, HjgJoinState *join, const Bitmapset *wanted
 	payload = bms_copy(written.read[written.built]);
 	if (!find_keys(writer, &written, HJG_SIDE_PROBE) || !find_keys(writer, &written, HJG_SIDE_BUILD) ||
 		!write_build(writer, &written, payload) || !write_side(writer, &written, written.driving) || !write_probe(writer, &written, payload) ||
-		!write_residual(writer, &written, quals))
+		(inner && !hjg_program_write_filter(writer, &residual, NULL, written.columns)))
 		return false;
 	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
 		values[w] = written.columns[from[w]];

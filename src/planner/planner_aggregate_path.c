@@ -351,6 +351,8 @@ set_program(AggregatePath *own, const HjgPlannedProgram *program, const RelOptIn
 
 	hjg_planner_unit_costs(&costs, path->rows);
 	own->program = *program;
+	if (program->first.n > 0)
+		path->rows = Min(path->rows, program->returned);
 	/* no filter of a join above can travel below it */
 	own->join_price = 0;
 	path->startup_cost = path->total_cost = hjg_force ? 0 :

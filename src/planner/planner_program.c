@@ -266,10 +266,31 @@ are_keys_fit(const HjgPath *join)
 	return true;
 }
 
-/* Do all conditions of an inner join beside its keys compare columns as those of tables do? */
+/* Does a condition compare integers of both sides of a join, and not for equality? */
+static bool
+is_comparison_of_sides(const RestrictInfo *rinfo)
+{
+	const OpExpr *clause = (const OpExpr *) rinfo->clause;
+	const HjgSimpleOperator *op = IsA(clause, OpExpr) && list_length(clause->args) == 2 ? hjg_vector_simple_operator(get_opcode(clause->opno)) : NULL;
+	const Var  *left;
+	const Var  *right;
+
+	if (op == NULL || op->ordinal != HJG_ORDINAL_INT || op->comparison == HJG_COMPARE_EQ)
+		return false;
+	left = (const Var *) hjg_scan_strip_relabel(linitial(clause->args));
+	right = (const Var *) hjg_scan_strip_relabel(lsecond(clause->args));
+	return IsA(left, Var) && IsA(right, Var) && left->varno != right->varno;
+}
+
+/*
+ * Are the conditions of a join beside its keys fit? Those of an inner join compare columns as those of tables do. A semi or an anti join may
+ * have one, between its sides: the least and the greatest value of the partners tell whether any of them passes it.
+ */
 static bool
 are_residuals_simple(const HjgPath *join)
 {
+	const bool	exists = join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI || join->jointype == HJG_JOIN_RIGHT_SEMI ||
+		join->jointype == HJG_JOIN_RIGHT_ANTI;
 	HjgConditions conditions = {0};
 	ListCell   *lc;
 
@@ -277,8 +298,10 @@ are_residuals_simple(const HjgPath *join)
 	{
 		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 
-		if (!list_member_ptr(join->hashclauses, rinfo) &&
-			(join->jointype != JOIN_INNER || contain_subplans((Node *) rinfo->clause) || hjg_scan_condition_make(&conditions, rinfo->clause) == NULL))
+		if (list_member_ptr(join->hashclauses, rinfo))
+			continue;
+		if (exists ? list_length(join->restrictlist) > list_length(join->hashclauses) + 1 || !is_comparison_of_sides(rinfo) :
+			join->jointype != JOIN_INNER || contain_subplans((Node *) rinfo->clause) || hjg_scan_condition_make(&conditions, rinfo->clause) == NULL)
 			return false;
 	}
 	return true;

@@ -45,25 +45,6 @@ typedef struct Operand
 
 /* ---------- from expressions to filters ---------- */
 
-/* Get the operator for exchanged sides. */
-static HjgComparison
-commuted_comparison(HjgComparison comparison)
-{
-	switch (comparison)
-	{
-		case HJG_COMPARE_LT:
-			return HJG_COMPARE_GT;
-		case HJG_COMPARE_LE:
-			return HJG_COMPARE_GE;
-		case HJG_COMPARE_GT:
-			return HJG_COMPARE_LT;
-		case HJG_COMPARE_GE:
-			return HJG_COMPARE_LE;
-		default:
-			return comparison;
-	}
-}
-
 /* Is the type numeric, or a domain over it? */
 static bool
 is_numeric(Oid type)
@@ -291,7 +272,7 @@ make_operator(HjgConditions *conditions, OpExpr *expr)
 	if (is_operand(right) && (column = find_sliced_column(conditions, left, op.left_width, &slice)) >= 0)
 		return make_comparison(conditions, column, slice, &op, op.comparison, op.right_width, right, false);
 	if (is_operand(left) && (column = find_sliced_column(conditions, right, op.right_width, &slice)) >= 0)
-		return make_comparison(conditions, column, slice, &op, commuted_comparison(op.comparison), op.left_width, left, false);
+		return make_comparison(conditions, column, slice, &op, hjg_vector_commuted(op.comparison), op.left_width, left, false);
 	if (op.left_width == HJG_VARIABLE_WIDTH || (column = find_column(conditions, left, op.left_width)) < 0 ||
 		(other = find_column(conditions, right, op.right_width)) < 0)
 		return NULL;

@@ -115,6 +115,25 @@ typedef enum HjgComparison
 	HJG_COMPARE_GE
 } HjgComparison;
 
+/* Get the comparison for exchanged sides. */
+static inline HjgComparison
+hjg_vector_commuted(HjgComparison comparison)
+{
+	switch (comparison)
+	{
+		case HJG_COMPARE_LT:
+			return HJG_COMPARE_GT;
+		case HJG_COMPARE_LE:
+			return HJG_COMPARE_GE;
+		case HJG_COMPARE_GT:
+			return HJG_COMPARE_LT;
+		case HJG_COMPARE_GE:
+			return HJG_COMPARE_LE;
+		default:
+			return comparison;
+	}
+}
+
 /* Convert an unsigned integer to an ordinal; monotone. */
 static inline int64_t
 hjg_vector_ordinal_of_uint(uint64_t value)

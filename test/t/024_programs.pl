@@ -132,6 +132,12 @@ my @queries = (
 	'SELECT order_id, count(*) FROM lines GROUP BY 1 HAVING min(sent) = date \'1996-02-03\' OR max(quantity) IS NULL ORDER BY 1',
 	'SELECT count(*) FROM (SELECT part, count(*) FROM lines GROUP BY 1 ORDER BY 2 DESC FETCH FIRST 3 ROWS WITH TIES) x',
 	'SELECT sum(quantity) FROM lines HAVING count(*) < 5',
+	# semi and anti joins with a comparison beside their keys, NULLs on both sides
+	(map { my ($not, $op) = @$_; "SELECT priority, count(*), sum(total) FROM orders o WHERE $not EXISTS (SELECT FROM lines l WHERE l.order_id = o.id AND l.quantity $op o.customer) GROUP BY 1 ORDER BY 1" }
+		[ '', '<>' ], [ 'NOT', '<>' ], [ '', '<' ], [ 'NOT', '<=' ], [ '', '>=' ], [ 'NOT', '>' ]),
+	'SELECT priority, count(*) FROM orders o WHERE NOT EXISTS (SELECT FROM lines l WHERE l.order_id = o.id AND o.customer < l.part AND l.yes) GROUP BY 1 ORDER BY 1',
+	'SELECT a.mode, count(*) FROM lines a WHERE EXISTS (SELECT FROM lines b WHERE b.order_id = a.order_id AND b.part <> a.part) '
+	  . 'AND NOT EXISTS (SELECT FROM lines c WHERE c.order_id = a.order_id AND c.part > a.part AND c.quantity > 20) GROUP BY 1 ORDER BY 1',
 	# strings that are fetched from their rows
 	'SELECT o.id, o.word, o.note, sum(l.price) AS s FROM lines l JOIN orders o ON o.id = l.order_id GROUP BY o.id ORDER BY s DESC, 1 LIMIT 20',
 	'SELECT o.word, count(*), min(l.quantity) FROM lines l LEFT JOIN orders o ON o.id = l.order_id AND o.total > 99 GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 30',
@@ -142,7 +148,8 @@ my ($first) = grep { $queries[$_] =~ /ORDER BY s DESC NULLS LAST/ } 0 .. $#queri
 my ($fetched) = grep { $queries[$_] =~ /o\.note, sum/ } 0 .. $#queries;
 $programs[11] = 0;				# no block is kept
 $programs[13] = 0;				# a condition of the join
-$programs[45] = 2;				# and one of the subquery
+my ($scalar) = grep { $queries[$_] =~ /avg\(total\) \* 250/ } 0 .. $#queries;
+$programs[$scalar] = 2;			# and one of the subquery
 is_cores($node, $queries[$_], $programs[$_], "query $_") for 0 .. $#queries;
 
 # --- random ones
@@ -162,6 +169,9 @@ foreach my $i (1 .. 60)
 	my $joined = rand() < 0.6;
 	my @where = map { one_of(@{ $conditions{lines} }) } 1 .. rand 3;
 	push @where, one_of(@{ $conditions{orders} }) if $joined && rand() < 0.7;
+	push @where, one_of('', 'NOT ') . 'EXISTS (SELECT FROM lines m WHERE m.order_id = l.order_id AND ' . one_of('m.quantity', 'l.quantity') . one_of(' < ', ' >= ', ' <> ')
+	  . 'X AND m.discount <> 0.03)' if rand() < 0.3;
+	$where[-1] =~ s/(m|l)\.quantity (\S+) X/"$1.quantity $2 " . ($1 eq 'm' ? 'l' : 'm') . '.' . one_of('quantity', 'line', 'part')/e if @where;
 	my @by = grep { $joined || !/\bo\./ } map { one_of(@keys) } 1 .. rand 3;
 	my @of = grep { $joined || !/\bo\./ } map { one_of(@values) } 1 .. 2;
 	my $query = 'SELECT ' . join(', ', @by, 'count(*)', map { one_of("sum($_)", "avg($_)", "min($_)", "max($_)", "count($_)") } @of)
