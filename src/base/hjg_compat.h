@@ -105,6 +105,13 @@ extern PGDLLIMPORT int huge_pages_status;	/* the header of 17 lacks it */
 
 /* ---------- planner ---------- */
 
+/* A scan of a subquery by this path of it: a parameter was added in 16. */
+#if PG_VERSION_NUM >= 160000
+#define HJG_SUBQUERYSCAN_PATH(root, rel, path) create_subqueryscan_path(root, rel, path, false, NIL, NULL)
+#else
+#define HJG_SUBQUERYSCAN_PATH(root, rel, path) create_subqueryscan_path(root, rel, path, NIL, NULL)
+#endif
+
 /* All relations of the query, as in the relids of the join of all of them. */
 #if PG_VERSION_NUM >= 160000
 #define HJG_ALL_RELS(root) ((root)->all_query_rels)

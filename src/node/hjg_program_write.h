@@ -88,10 +88,16 @@ typedef struct HjgProgramShare
 	HjgProgramExtent end;
 } HjgProgramShare;
 
-typedef struct HjgProgramWriter
+typedef struct HjgProgramWriter HjgProgramWriter;
+
+/* Writes the pipelines for the rows of a plan: hjg_program_write_rows(). Rows and groups are below each other. */
+typedef bool (*HjgProgramRowsWriter) (HjgProgramWriter *writer, PlanState *plan, HjgScan *scan, const Bitmapset *wanted, HjgProgramValue *values);
+
+struct HjgProgramWriter
 {
 	const char *why;			/* NULL, or the reason why there is no program */
 	EState	   *estate;
+	HjgProgramRowsWriter write_rows;
 	int			nshares;		/* programs that are written, one for each device */
 	HjgProgramShare shares[HJG_MAX_DEVICES];	/* of the pipeline that was written last; only the last one has several */
 
@@ -117,12 +123,12 @@ typedef struct HjgProgramWriter
 	uint32		taken;			/* a bit for each register in use */
 
 	HjgKeptCounts counts;		/* of all tables */
-} HjgProgramWriter;
+};
 
 /* ---------- node_program_block.c ---------- */
 
 /* Make a writer of programs for so many devices in the current memory context, which has all that is written. */
-extern HjgProgramWriter *hjg_program_writer_create(EState *estate, int ndevices);
+extern HjgProgramWriter *hjg_program_writer_create(EState *estate, HjgProgramRowsWriter write_rows, int ndevices);
 /* Note why there is no program; returns false. */
 extern bool hjg_program_refuse(HjgProgramWriter *writer, const char *why);
 /* Take n registers, one after the other; returns the first one, or -1. */
@@ -180,6 +186,8 @@ typedef struct HjgProgramGroups
 
 /* Write the pipelines of the groups, of which at most this many are made; last: they are the result. */
 extern bool hjg_program_write_groups(HjgProgramWriter *writer, HjgProgramGroups *groups, uint64 most_groups, double expected_groups, bool last);
+/* Write the groups of a GpuAggregate below as rows of a pipeline, which is left open; sets values[] of its wanted results. */
+extern bool hjg_program_write_grouped(HjgProgramWriter *writer, HjgAggregateState *state, const Bitmapset *wanted, HjgProgramValue *values);
 /* Write HAVING over these groups, and the order of the first ones; sets both in the head, or leaves out what the node does as well. */
 extern bool hjg_program_write_result(HjgProgramWriter *writer, HjgProgramGroups *groups, HjgProgram *head);
 

@@ -448,7 +448,7 @@ run_and_take(HjgAggregateState *state, HjgDeviceId planned)
 {
 	HjgDeviceId devices[HJG_MAX_DEVICES];
 	const int	ndevices = choose_devices(planned, devices);
-	ProgramRuns runs = {.state = state, .writer = hjg_program_writer_create(state->css.ss.ps.state, ndevices)};
+	ProgramRuns runs = {.state = state, .writer = hjg_program_writer_create(state->css.ss.ps.state, hjg_program_write_rows, ndevices)};
 	HjgProgramFigures *figures = &state->program;
 	HjgReason	reason;
 	HjgJobStats stats;

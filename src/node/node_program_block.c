@@ -20,7 +20,7 @@
 #define MOST_STRINGS 20000000
 
 HjgProgramWriter *
-hjg_program_writer_create(EState *estate, int ndevices)
+hjg_program_writer_create(EState *estate, HjgProgramRowsWriter write_rows, int ndevices)
 {
 	HjgProgramWriter *writer = palloc0(sizeof(HjgProgramWriter));
 	StringInfo	arrays[] = {
@@ -29,6 +29,7 @@ hjg_program_writer_create(EState *estate, int ndevices)
 	};
 
 	writer->estate = estate;
+	writer->write_rows = write_rows;
 	writer->nshares = ndevices;
 	for (int i = 0; i < lengthof(arrays); i++)
 		initStringInfo(arrays[i]);

@@ -100,7 +100,7 @@ is_string_exact(const Var *key)
 
 /* Is each of the groups one of the node's? */
 static bool
-are_groups_exact(const HjgProgramWriter *writer, const HjgProgramGroups *groups)
+are_groups_exact(const HjgProgramGroups *groups)
 {
 	const CustomScan *cscan = castNode(CustomScan, groups->state->css.ss.ps.plan);
 	ListCell   *lc;
@@ -116,7 +116,7 @@ are_groups_exact(const HjgProgramWriter *writer, const HjgProgramGroups *groups)
 		if (form == HJG_VALUE_ROW || (form == HJG_VALUE_WORD && !(OidIsValid(key->varcollid) && is_string_exact(key))))
 			return false;
 	}
-	return writer->nshares == 1;
+	return true;
 }
 
 /* ---------- arguments ---------- */
@@ -187,13 +187,14 @@ hjg_program_write_groups(HjgProgramWriter *writer, HjgProgramGroups *groups, uin
 
 	groups->values = palloc0((state->child.ncolumns + 1) * sizeof(HjgProgramValue));
 	if (!find_group_columns(writer, groups, &wanted) ||
-		!hjg_program_write_rows(writer, state->child.plan, state->child.scan, wanted, groups->values) ||
+		!writer->write_rows(writer, state->child.plan, state->child.scan, wanted, groups->values) ||
 		!write_keys(writer, groups))
 		return false;
 	table.first_argument = writer->arguments.len / sizeof(HjgProgramArgument);
 	if (!write_arguments(writer, groups))
 		return false;
-	groups->exact = are_groups_exact(writer, groups);
+	/* several devices have parts of the result's groups */
+	groups->exact = (!last || writer->nshares == 1) && are_groups_exact(groups);
 	table.nkeys = groups->nkeys;
 	table.narguments = groups->narguments;
 	/* if the device leaves some out, it may make more than the node can have */
@@ -359,5 +360,38 @@ hjg_program_write_result(HjgProgramWriter *writer, HjgProgramGroups *groups, Hjg
 	if (!hjg_program_write_filter(writer, &having, NULL, values))
 		return false;
 	head->nsteps = writer->pipeline.nsteps;
+	return true;
+}
+
+/* ---------- groups below ---------- */
+
+bool
+hjg_program_write_grouped(HjgProgramWriter *writer, HjgAggregateState *state, const Bitmapset *wanted, HjgProgramValue *values)
+{
+	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	const List *scalars = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS);
+	HjgProgramGroups groups = {.state = state};
+	Bitmapset  *known = NULL;
+	HjgProgramValue *results;
+	HjgFilter	having;
+
+	if (state->partial || state->share != NULL)
+		return hjg_program_refuse(writer, "several processes make the groups of a subquery");
+	if (!hjg_program_write_groups(writer, &groups, PG_UINT64_MAX, list_nth_int(scalars, HJG_AGGREGATE_SCALAR_GROUPS), false))
+		return false;
+	results = describe_groups(writer, &groups, &known);
+	if (!groups.exact || groups.nkeys == 0 || !make_having(state, known, &having))
+		return hjg_program_refuse(writer, "groups of a subquery, or their conditions, cannot be written");
+	hjg_program_begin_groups(writer);
+	if (!hjg_program_write_filter(writer, &having, NULL, results))
+		return false;
+	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
+	{
+		const Var  *column = (const Var *) hjg_scan_strip_relabel((Node *) list_nth_node(TargetEntry, cscan->scan.plan.targetlist, w)->expr);
+
+		if (!IsA(column, Var) || column->varno != INDEX_VAR || !bms_is_member(column->varattno - 1, known))
+			return hjg_program_refuse(writer, "results of a subquery are no numbers");
+		values[w] = results[column->varattno - 1];
+	}
 	return true;
 }

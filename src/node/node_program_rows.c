@@ -620,15 +620,45 @@ write_join(HjgProgramWriter *writer, HjgJoinState *join, const Bitmapset *wanted
 	return true;
 }
 
+/* Write the rows of a subquery scan that is left in the plan: columns of its child. */
+static bool
+write_subquery(HjgProgramWriter *writer, SubqueryScanState *scan, const Bitmapset *wanted, HjgProgramValue *values)
+{
+	const List *target = scan->ss.ps.plan->targetlist;
+	HjgProgramValue *below = palloc0((list_length(scan->subplan->plan->targetlist) + 1) * sizeof(HjgProgramValue));
+	Bitmapset  *read = NULL;
+
+	if (scan->ss.ps.qual != NULL)
+		return hjg_program_refuse(writer, "a subquery has conditions that are core's");
+	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
+	{
+		const Var  *column = (const Var *) list_nth_node(TargetEntry, target, w)->expr;
+
+		if (!IsA(column, Var) || column->varattno <= 0)
+			return hjg_program_refuse(writer, "a subquery computes columns");
+		read = bms_add_member(read, column->varattno - 1);
+	}
+	if (!hjg_program_write_rows(writer, scan->subplan, NULL, read, below))
+		return false;
+	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
+		values[w] = below[castNode(Var, list_nth_node(TargetEntry, target, w)->expr)->varattno - 1];
+	return true;
+}
+
 bool
 hjg_program_write_rows(HjgProgramWriter *writer, PlanState *plan, HjgScan *scan, const Bitmapset *wanted, HjgProgramValue *values)
 {
 	HjgJoinState *join = hjg_node_join(plan);
+	HjgAggregateState *grouping = hjg_grouping_node(plan);
 
 	check_stack_depth();
 	if (scan != NULL)
 		return write_scan(writer, plan, wanted, values);
 	if (join != NULL)
 		return write_join(writer, join, wanted, values);
+	if (grouping != NULL)
+		return hjg_program_write_grouped(writer, grouping, wanted, values);
+	if (IsA(plan, SubqueryScanState))
+		return write_subquery(writer, (SubqueryScanState *) plan, wanted, values);
 	return hjg_program_refuse(writer, "its rows come from another node");
 }

@@ -42,7 +42,7 @@ typedef struct HjgFirstGroups
 /* A program that makes groups on a GPU. */
 typedef struct HjgPlannedProgram
 {
-	Path	   *path;			/* of the rows that it groups: a sequential scan, or a join */
+	Path	   *path;			/* of the rows that it groups: a sequential scan, a join, or a scan of a subquery */
 	HjgDeviceId device;			/* without a number: all GPUs */
 	double		ngroups;		/* groups that it is expected to make, of which the node makes its own */
 	double		returned;		/* of these, how many come back */
@@ -54,6 +54,15 @@ typedef struct HjgPlannedProgram
 /* Plan the program that makes the groups of a relation's rows (planner_program_group.c); false: a GPU cannot do it. */
 extern bool hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *input_rel, HjgPlannedProgram *program);
 
+/* Set the input that the rows of a program's path are: a table, a join, or groups of a subquery. */
+extern void hjg_planner_program_input(Path *path, HjgAggregateInput *input);
+/*
+ * Note, for the query around, that a program can make the groups of a subquery (planner_program_group.c). They are found with its grouped
+ * relation.
+ */
+extern void hjg_planner_note_groups(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *input_rel, RelOptInfo *grouped_rel);
+/* Keep a subquery's groups, of which path is a GpuAggregate of one process, for the query around (planner_program.c). */
+extern void hjg_planner_keep_program_groups(RelOptInfo *grouped_rel, Path *path, const HjgProgramShape *shape);
 /* Does a program make the groups of this path of the node? */
 extern bool hjg_planner_has_program(const Path *path);
 /* Make a path of the groups of the input. */

@@ -305,10 +305,7 @@ offer_program(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
 
 	if (!hjg_planner_program(root, grouping, input_rel, &program))
 		return;
-	if (hjg_planner_is_ours(program.path))
-		input.join = (const HjgPath *) program.path;
-	else
-		input.scan = program.path;
+	hjg_planner_program_input(program.path, &input);
 	add_serial(root, grouped_rel, grouping, input);
 	if (!has_ours(grouped_rel->pathlist, true))
 		hjg_planner_note_program(root, input_rel, "the plan without one is expected to cost less");
@@ -355,6 +352,7 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 		offer_paths(root, input_rel, grouped_rel, &grouping, partial, rows[partial]);
 	}
 	offer_program(root, input_rel, grouped_rel, &grouping);
+	hjg_planner_note_groups(root, &grouping, input_rel, grouped_rel);
 	return has_ours(grouped_rel->pathlist, false) ? NULL : HJG_CORE_COSTS_LESS;
 }
 

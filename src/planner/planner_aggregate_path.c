@@ -484,11 +484,12 @@ hjg_planner_aggregate(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGroup
 	Path	   *path;
 
 	if (input.rows != NULL)
-		return hjg_planner_aggregate_rows(root, grouped_rel, grouping, form, input.rows, input.rows->parent->rows);
-	path = input.join != NULL ? aggregate_join(root, grouped_rel, grouping, form, input.join) :
-		aggregate_scan(root, grouped_rel, grouping, form, input.scan);
+		path = hjg_planner_aggregate_rows(root, grouped_rel, grouping, form, input.rows, input.rows->parent->rows);
+	else
+		path = input.join != NULL ? aggregate_join(root, grouped_rel, grouping, form, input.join) :
+			aggregate_scan(root, grouped_rel, grouping, form, input.scan);
 	if (input.program != NULL)
-		set_program((AggregatePath *) path, input.program, input.join != NULL ? input.join->custom.path.parent : input.scan->parent);
+		set_program((AggregatePath *) path, input.program, input.program->path->parent);
 	return path;
 }
 

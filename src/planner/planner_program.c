@@ -26,7 +26,7 @@
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
-#include "planner/hjg_planner_path.h"
+#include "planner/hjg_planner_aggregate.h"
 #include "scan/hjg_scan.h"
 
 /* Least part of a table that must be kept. */
@@ -152,6 +152,57 @@ check_table(PlannerInfo *root, const RelOptInfo *rel, HjgProgramShape *shape)
 	return why;
 }
 
+/* ---------- groups of subqueries ---------- */
+
+/* Groups of a subquery that a program can make. */
+typedef struct ProgramGroupsPath
+{
+	const void *mark;			/* of this struct, in a field that others might use, too */
+	Path	   *path;			/* a GpuAggregate of one process */
+	HjgProgramShape shape;
+} ProgramGroupsPath;
+
+static const char groups_mark;
+
+void
+hjg_planner_keep_program_groups(RelOptInfo *grouped_rel, Path *path, const HjgProgramShape *shape)
+{
+	ProgramGroupsPath *groups = palloc(sizeof(ProgramGroupsPath));
+
+	*groups = (ProgramGroupsPath) {.mark = &groups_mark, .path = path, .shape = *shape};
+	/* it belongs to the planner of a foreign server, if there is one */
+	if (grouped_rel->fdwroutine == NULL && grouped_rel->fdw_private == NULL)
+		grouped_rel->fdw_private = groups;
+}
+
+/* Find the groups of a subquery in the query around it, or NULL. */
+static const ProgramGroupsPath *
+find_groups(const RelOptInfo *rel)
+{
+	const ProgramGroupsPath *groups = rel->subroot != NULL ? fetch_upper_rel(rel->subroot, UPPERREL_GROUP_AGG, NULL)->fdw_private : NULL;
+
+	return groups != NULL && groups->mark == &groups_mark ? groups : NULL;
+}
+
+/* Find why the groups of a subquery cannot be a program's rows, or NULL; sets their path and shape. */
+static const char *
+check_subquery(PlannerInfo *root, RelOptInfo *rel, HjgProgramRows *rows)
+{
+	const ProgramGroupsPath *groups = bms_is_empty(rel->lateral_relids) && rel->subplan_params == NIL && rel->baserestrictinfo == NIL && !IS_DUMMY_REL(rel) ? find_groups(rel) : NULL;
+	ListCell   *lc;
+
+	foreach(lc, rel->reltarget->exprs)
+		if (!IsA(lfirst(lc), Var) || ((const Var *) lfirst(lc))->varattno <= 0)
+			groups = NULL;
+	if (groups == NULL)
+		return "rows come from a subquery whose groups no program makes";
+	rows->shape = groups->shape;
+	rows->path = (Path *) HJG_SUBQUERYSCAN_PATH(root, rel, groups->path);
+	return NULL;
+}
+
+/* ---------- the query ---------- */
+
 /* Keep rows in mind, in the planner's memory. */
 static void
 add_rows(HjgQueryFacts *facts, HjgProgramRows rows)
@@ -179,10 +230,11 @@ add_tables(PlannerInfo *root, HjgQueryFacts *facts)
 
 		if (rel == NULL || rel->reloptkind != RELOPT_BASEREL)
 			continue;
-		why = check_table(root, rel, &rows.shape);
+		why = rel->rtekind == RTE_SUBQUERY ? check_subquery(root, rel, &rows) : check_table(root, rel, &rows.shape);
 		if (why != NULL || facts->programs.n == HJG_PROGRAM_MAX_PIPELINES)
 			return why != NULL ? why : "its tables are too many";
-		rows.path = create_seqscan_path(root, rel, NULL, 0);
+		if (rows.path == NULL)
+			rows.path = create_seqscan_path(root, rel, NULL, 0);
 		add_rows(facts, rows);
 	}
 	return NULL;

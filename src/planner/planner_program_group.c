@@ -127,7 +127,7 @@ is_ordered_type(Oid type)
 
 /* Find which groups the query wants: the first ones by a column or an aggregate, of which all that are equal to the last one count. */
 static HjgFirstGroups
-find_first_groups(const PlannerInfo *root, const HjgGrouping *grouping)
+find_first_groups(const PlannerInfo *root, const HjgGrouping *grouping, const ProgramColumns *columns)
 {
 	const Query *parse = root->parse;
 	const int64 limit = constant_count(parse->limitCount);
@@ -144,7 +144,7 @@ find_first_groups(const PlannerInfo *root, const HjgGrouping *grouping)
 	expr = hjg_scan_strip_relabel(get_sortgroupclause_expr((SortGroupClause *) clause, root->processed_tlist));
 	type = lookup_type_cache(exprType((Node *) expr), TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
 	if (!is_ordered_type(type->type_id) || (clause->sortop != type->lt_opr && clause->sortop != type->gt_opr) ||
-		!(IsA(expr, Aggref) ? list_member(grouping->aggregates, expr) : IsA(expr, Var) && list_member(grouping->keys, expr)))
+		!(IsA(expr, Aggref) ? list_member(grouping->aggregates, expr) : list_member(columns->numbered, expr)))
 		return first;
 	return (HjgFirstGroups) {
 		.n = (int) (limit + offset), .order = expr, .descending = clause->sortop == type->gt_opr, .nulls_first = clause->nulls_first
@@ -173,6 +173,17 @@ has_other_terms(Node *node, void *unused)
 
 /* ---------- the whole ---------- */
 
+/* Find why a GPU cannot compute what groups consist of, or NULL; sets the columns that they are made of. */
+static const char *
+check_terms(PlannerInfo *root, const HjgGrouping *grouping, ProgramColumns *columns)
+{
+	if (grouping->work.by_core > 0 || has_other_terms((Node *) grouping->arguments, NULL))
+		return "core's code, or a function of dates, computes a key or an argument";
+	if (grouping->distinct != NULL)
+		return "an aggregate is DISTINCT";
+	return find_program_columns(root, grouping, columns) ? NULL : "a key is made of a column that is no integer, numeric or string";
+}
+
 /*
  * Find why a GPU cannot make the groups of rows, or NULL; sets their number, as a program makes them, which of them are wanted, and how many
  * come back.
@@ -181,19 +192,16 @@ static const char *
 check_grouping(PlannerInfo *root, const HjgGrouping *grouping, double rows, HjgPlannedProgram *program)
 {
 	ProgramColumns columns;
+	const char *why = check_terms(root, grouping, &columns);
 
-	if (grouping->work.by_core > 0 || has_other_terms((Node *) grouping->arguments, NULL))
-		return "core's code, or a function of dates, computes a key or an argument";
-	if (grouping->distinct != NULL)
-		return "an aggregate is DISTINCT";
-	if (!find_program_columns(root, grouping, &columns))
-		return "a key is made of a column that is no integer, numeric or string";
+	if (why != NULL)
+		return why;
 	program->ngroups = program->returned = estimate_program_groups(root, grouping, &columns, rows);
 	/* the device tests and orders groups of the query, on one GPU */
 	if (are_keys_numbered(grouping, &columns) && grouping->keys != NIL && hjg_planner_gpu(hjg_planner_facts(root))->ngpus == 1)
 	{
 		program->returned *= clauselist_selectivity(root, grouping->having, 0, JOIN_INNER, NULL);
-		program->first = find_first_groups(root, grouping);
+		program->first = find_first_groups(root, grouping, &columns);
 		if (program->first.n > 0)
 			program->returned = Min(program->returned, program->first.n);
 	}
@@ -203,6 +211,21 @@ check_grouping(PlannerInfo *root, const HjgGrouping *grouping, double rows, HjgP
 		"groups need more than work_mem" : NULL;
 }
 
+/* Combine a number with the tables of a query, those of its subqueries among them. */
+static uint32
+number_tables(uint32 number, const Query *query)
+{
+	ListCell   *lc;
+
+	foreach(lc, query->rtable)
+	{
+		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		number = rte->rtekind == RTE_SUBQUERY && rte->subquery != NULL ? number_tables(number, rte->subquery) : hash_combine(number, rte->relid);
+	}
+	return number;
+}
+
 /* Compute the number of a program: equal for equal tables, keys and arguments, wherever they are in the query's text. */
 static uint32
 number_program(const PlannerInfo *root, const HjgGrouping *grouping)
@@ -210,7 +233,6 @@ number_program(const PlannerInfo *root, const HjgGrouping *grouping)
 	static const char location[] = ":location ";
 	const char *part = nodeToString(list_make2(grouping->keys, grouping->arguments));
 	uint32		number = 0;
-	ListCell   *lc;
 
 	while (part != NULL)
 	{
@@ -219,9 +241,7 @@ number_program(const PlannerInfo *root, const HjgGrouping *grouping)
 		number = hash_combine(number, hash_bytes((const unsigned char *) part, next != NULL ? next - part : (int) strlen(part)));
 		part = next == NULL ? NULL : next + sizeof(location) - 1 + strspn(next + sizeof(location) - 1, "-0123456789");
 	}
-	foreach(lc, root->parse->rtable)
-		number = hash_combine(number, lfirst_node(RangeTblEntry, lc)->relid);
-	return number;
+	return number_tables(number, root->parse);
 }
 
 bool
@@ -253,4 +273,66 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	program->ns = hjg_planner_program_ns(facts, &shape, &divided);
 	program->device = (HjgDeviceId) {.kind = HJG_KIND_CUDA, .number = divided ? HJG_NO_NUMBER : hjg_planner_gpu(facts)->number};
 	return true;
+}
+
+void
+hjg_planner_program_input(Path *path, HjgAggregateInput *input)
+{
+	if (hjg_planner_is_ours(path))
+		input->join = (const HjgPath *) path;
+	else if (path->pathtype == T_SeqScan)
+		input->scan = path;
+	else
+		input->rows = path;
+}
+
+/* ---------- groups of subqueries ---------- */
+
+/* Does the query return its groups as they are, with nothing that follows? */
+static bool
+returns_groups(const Query *parse)
+{
+	return parse->sortClause == NIL && parse->limitCount == NULL && parse->limitOffset == NULL && !parse->hasWindowFuncs && !parse->hasTargetSRFs &&
+		parse->distinctClause == NIL && parse->setOperations == NULL && parse->rowMarks == NIL && parse->groupClause != NIL;
+}
+
+/* Are all results keys, or aggregates that are numbers of a program? HAVING must be of these, too, which is found out when it is written. */
+static bool
+are_results_numbers(const HjgGrouping *grouping)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouping->functions)
+	{
+		HjgAggregateKind kind;
+
+		if (!hjg_aggregate_kind(lfirst_oid(lc), &kind) || kind == HJG_AGGREGATE_AVERAGE || kind == HJG_AGGREGATE_SUM_OF_COUNTS)
+			return false;
+	}
+	foreach(lc, grouping->target->exprs)
+		if (!IsA(lfirst(lc), Var) && !IsA(lfirst(lc), Aggref))
+			return false;
+	return true;
+}
+
+void
+hjg_planner_note_groups(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *input_rel, RelOptInfo *grouped_rel)
+{
+	const HjgProgramRows *rows = root->parent_root != NULL && returns_groups(root->parse) ? hjg_planner_program_rows(root, input_rel) : NULL;
+	HjgAggregateInput input = {NULL};
+	HjgProgramShape shape;
+	ProgramColumns columns;
+	double		ngroups;
+
+	if (rows == NULL || check_terms(root, grouping, &columns) != NULL ||
+		!are_keys_numbered(grouping, &columns) || !are_results_numbers(grouping))
+		return;
+	hjg_planner_program_input(rows->path, &input);
+	ngroups = estimate_program_groups(root, grouping, &columns, input_rel->rows);
+	shape = rows->shape;
+	/* a row is looked up among the groups and added, and the groups are read again */
+	shape.probes += 2 * input_rel->rows + ngroups;
+	shape.entered += ngroups;
+	shape.driving_values = shape.driving_probes = 0;
+	hjg_planner_keep_program_groups(grouped_rel, hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_COMPLETE, input), &shape);
 }
