@@ -30,9 +30,6 @@ static const int nruns_of[HJG_STEP_SIZES] = {HJG_CALIBRATION_RUNS, 21, 13, 8, 3,
 /* Least number of rounds; in each round every size has its share of the runs. */
 #define LEAST_ROUNDS 9
 
-/* Rounds before these, whose costs choose the number of partitions that PHJ is measured with. */
-#define FIRST_ROUNDS 3
-
 /* Fill in the keys [0, nrows), each once, in an order that depends on the (odd) multiplier. */
 static void
 fill_keys(int width, hjg_u8 *keys, hjg_u32 nrows, hjg_u32 multiplier)
@@ -271,10 +268,6 @@ measure_methods(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *ru
 /*
  * Measure all steps at all sizes.  Methods and sizes alternate, so that memory is in the caches of either
  * processor, as in joins of different ratios.  If the rounds take too long, fewer suffice.
- *
- * The costs of PHJ depend on its number of partitions, which a join takes from the costs.  So the first
- * rounds run without costs, by partitions of a fixed size; the others, which count, run with the costs of
- * the first ones and have as many partitions as joins will have.
  */
 static HjgStatus
 measure_sizes(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
@@ -285,31 +278,18 @@ measure_sizes(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runn
 	const double own_ns[HJG_PROCESSORS] = {costs->piece_ns, costs->busy_ns};
 	const size_t bytes = sizeof(HjgCoupledSamples) * (size_t) costs->nsizes;
 	HjgCoupledSamples *samples = env->alloc(env->arg, bytes);
-	HjgStepCosts first = *costs;
 	HjgStatus	status = samples == NULL ? HJG_ERR_MEMORY : HJG_OK;
 	const hjg_u64 started = hjg_now_ns();
 	int			ndone[HJG_STEP_SIZES] = {0};
 
-	/* large joins take long */
-	if (first.nsizes > HJG_STEP_QUICK_SIZES)
-		first.nsizes = HJG_STEP_QUICK_SIZES;
-	config->keep_ratios = true;
 	for (int round = 1; round <= HJG_CALIBRATION_RUNS && status == HJG_OK; round++)
 	{
 		if (round > LEAST_ROUNDS && config->calibration_ns > 0 && hjg_now_ns() - started > config->calibration_ns)
 			break;
-		for (int size = 0; size < (config->costs == NULL ? first.nsizes : costs->nsizes) && status == HJG_OK; size++)
+		for (int size = 0; size < costs->nsizes && status == HJG_OK; size++)
 			if (ndone[size] * HJG_CALIBRATION_RUNS < round * nruns_of[size])
 				status = measure_methods(env, config, runner, width, scratch, 1u << logs[size], own_ns, ndone[size]++, samples[size]);
-		if (config->costs == NULL && round == FIRST_ROUNDS && status == HJG_OK)
-		{
-			hjg_coupled_take_costs(samples, ndone, seen_ns, &first);
-			config->costs = &first;
-			memset(ndone, 0, sizeof(ndone));
-			round = 0;
-		}
 	}
-	config->costs = NULL;
 	if (status == HJG_OK)
 		hjg_coupled_take_costs(samples, ndone, seen_ns, costs);
 	if (samples != NULL)

@@ -112,7 +112,7 @@ const HjgBenchTable hjg_bench_tables[] = {
 		  "unified addresses and memory are far behind", "the sides are larger than there, but fit the device's memory; umj takes no more than 1 GB of keys", SUM,
 		  .strategies = {"prbc", "prbc/uva", "umj", "umj_pf"}, .cases = {"4+4_256Mx256M_host"}),
 	TABLE("003", "III.A", "chains: buckets, blocks and rows of a thread", NULL, "prbc_wide is ours", SUM | PAIRS,
-		  .strategies = {"prbc", "prbc_256", "prbc_2048", "prbc/between=12", "prbc/full", "prbc/vt=4", "prbc_wide", "prbc_wide/part=2048",
+		  .strategies = {"prbc", "prbc_256", "prbc_2048", "prbc/between=10", "prbc/full", "prbc/vt=4", "prbc_wide", "prbc_wide/part=2048",
 			  "prbc_wide/part=1024"},
 		  .cases = {"4+4_2Mx2M", "4+4_8Mx8M", "4+4_32Mx32M", "4+4_128Mx128M"}, .phases = true),
 	TABLE("003", "III.B", "joins of co-partitions: nested loops with ballots, hashed", NULL, NULL, SUM,

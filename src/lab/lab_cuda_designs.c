@@ -13,12 +13,12 @@
  *							are resumed (Paul et al., IV.B.2); bsh_hash_worst by their worst case
  *		bsh_queue			blocks cut large partitions when they meet them, instead of the redistribution by sizes
  *		bsh_whole			partitions are never cut: skew is not handled
- *		prbc				bucket chains, hashed, buffers of warps (Sioulas et al., 2019)
- *		prbc_256, prbc_2048	with other sizes of buckets than 1024 rows
+ *		prbc				bucket chains, hashed, buffers of warps (Sioulas et al., 2019): buckets of 1024 rows behind the last
+ *							pass, of a whole tile between two
+ *		prbc_256, prbc_2048	with other sizes of buckets behind the last pass
  *		prbc_nested			nested loops with ballots
  *		prbc_device			hash tables in device memory
- *		prbc_wide			buckets of a whole tile between the passes, by blocks of 1024 threads, and four probe rows of a
- *							thread at a time: ours
+ *		prbc_wide			by blocks of 1024 threads, and four probe rows of a thread at a time: ours
  *		umj, umj_pf			prbc with its sides in managed memory, moved by page faults or by prefetches (Paul et al.)
  *
  * If partitions exceed a unit's build rows (duplicates), their build rows are joined in chunks, as block nested
@@ -32,6 +32,7 @@
 
 #define LEAST_PROBE_LIMIT 8192
 #define MOST_CHUNKS 1024		/* of a partition's build rows */
+#define BETWEEN_BITS 12			/* of the buckets of chains between two passes, or a tile's if it has fewer */
 #define WHOLE 0x7FFFFFFFu		/* probe limit of units that are not cut */
 #define MOST_FAULT_BYTES ((hjg_u64) 1 << 30)	/* that one launch fetches page by page, some 13 a
 												 * nanosecond */
@@ -48,8 +49,7 @@ typedef enum Partitioner
 typedef struct Design
 {
 	Partitioner partitioner;
-	int			bucket_bits;	/* of chains */
-	int			between_bits;	/* of chains between two passes; 0: bucket_bits */
+	int			bucket_bits;	/* of chains, behind the last pass */
 	bool		full_blocks;
 	HjgCudaMethod method;
 	bool		queue;
@@ -120,10 +120,9 @@ chain_bucket_bits(const Design *design)
 }
 
 static int
-chain_between_bits(const Design *design)
+chain_between_bits(void)
 {
-	return hjg_cuda_paper_tuning.between_bits != 0 ? (int) hjg_cuda_paper_tuning.between_bits :
-		design->between_bits != 0 ? design->between_bits : chain_bucket_bits(design);
+	return hjg_cuda_paper_tuning.between_bits != 0 ? (int) hjg_cuda_paper_tuning.between_bits : BETWEEN_BITS;
 }
 
 static HjgCudaMethod
@@ -137,7 +136,7 @@ side_bytes(const Design *design, const HjgCudaDevice *device, const DesignPlan *
 {
 	return hjg_lab_parted_bytes(plan->bits) +
 		(design->partitioner == BY_CHAINS ?
-		 hjg_lab_chain_bytes(key_width, nrows, plan->bits, chain_bucket_bits(design), chain_between_bits(design)) :
+		 hjg_lab_chain_bytes(key_width, nrows, plan->bits, chain_bucket_bits(design), chain_between_bits()) :
 		 hjg_lab_histogram_bytes(device, (HjgCudaSharing) design->partitioner, key_width, nrows, plan->bits));
 }
 
@@ -190,7 +189,7 @@ partition_side(HjgCudaStream *stream, const Design *design, const DesignPlan *pl
 	if (design->partitioner != BY_CHAINS)
 		return hjg_lab_histogram_partition(stream, (HjgCudaSharing) design->partitioner, key_width, side, parted, units);
 	parted->bucket_bits = chain_bucket_bits(design);
-	parted->between_bits = chain_between_bits(design);
+	parted->between_bits = chain_between_bits();
 	parted->full_blocks = design->full_blocks || hjg_cuda_paper_tuning.full_blocks != 0;
 	return hjg_lab_chain_partition(stream, key_width, side, parted, units);
 }
@@ -318,7 +317,7 @@ DESIGN(prbc_256, .partitioner = BY_CHAINS, .bucket_bits = 8, .method = HJG_CUDA_
 DESIGN(prbc_2048, .partitioner = BY_CHAINS, .bucket_bits = 11, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_WARP);
 DESIGN(prbc_nested, .partitioner = BY_CHAINS, .bucket_bits = 10, .putting = HJG_CUDA_PUT_WARP);
 DESIGN(prbc_device, .partitioner = BY_CHAINS, .bucket_bits = 10, .method = HJG_CUDA_HASHED_DEVICE, .putting = HJG_CUDA_PUT_WARP);
-DESIGN(prbc_wide, .partitioner = BY_CHAINS, .bucket_bits = 10, .between_bits = 12, .full_blocks = true,
+DESIGN(prbc_wide, .partitioner = BY_CHAINS, .bucket_bits = 10, .full_blocks = true,
 	   .method = HJG_CUDA_HASHED_VT4, .putting = HJG_CUDA_PUT_WARP);
 DESIGN(umj, .partitioner = BY_CHAINS, .bucket_bits = 10, .method = HJG_CUDA_HASHED, .putting = HJG_CUDA_PUT_WARP,
 	   .most_bytes = MOST_FAULT_BYTES);
