@@ -234,9 +234,17 @@ add_parallel(PlannerInfo *root, double all_rows, RelOptInfo *grouped_rel, const 
 static void
 add_serial_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateInput input)
 {
-	Path	   *rows = hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_COMPLETE, input);
+	const HjgPlannedProgram *program = input.program;
+	Path	   *rows;
+	Path	   *path;
 
-	add_path(grouped_rel, hjg_planner_aggregate_distinct(root, grouped_rel, grouping, &grouping->distinct->whole, HJG_AGGREGATE_COMPLETE, rows));
+	/* it makes the groups above, too */
+	input.program = NULL;
+	rows = hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_COMPLETE, input);
+	path = hjg_planner_aggregate_distinct(root, grouped_rel, grouping, &grouping->distinct->whole, HJG_AGGREGATE_COMPLETE, rows);
+	if (program != NULL)
+		hjg_planner_set_program(path, program);
+	add_path(grouped_rel, path);
 }
 
 /* Offer the paths of several processes for DISTINCT aggregates. */
@@ -306,7 +314,10 @@ offer_program(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
 	if (!hjg_planner_program(root, grouping, input_rel, &program))
 		return;
 	hjg_planner_program_input(program.path, &input);
-	add_serial(root, grouped_rel, grouping, input);
+	if (grouping->distinct != NULL)
+		add_serial_distinct(root, grouped_rel, grouping, input);
+	else
+		add_serial(root, grouped_rel, grouping, input);
 	if (!has_ours(grouped_rel->pathlist, true))
 		hjg_planner_note_program(root, input_rel, "the plan without one is expected to cost less");
 }

@@ -339,14 +339,14 @@ const CustomPathMethods hjg_planner_grouping_methods = {
 /* ---------- paths ---------- */
 
 /*
- * Have a program make the path's groups; hjoin_gpu.force leaves no other choice. Prices of other plans leave out how much the processes that would make the
- * rows lose to one another, so the program's is lower by that.
+ * Prices of other plans leave out how much the processes that would make the rows lose to one another, so the program's is lower by that.
  */
-static void
-set_program(AggregatePath *own, const HjgPlannedProgram *program, const RelOptInfo *rows)
+void
+hjg_planner_set_program(Path *path, const HjgPlannedProgram *program)
 {
+	const RelOptInfo *rows = program->path->parent;
+	AggregatePath *own = (AggregatePath *) path;
 	const double nprocesses = rows->partial_pathlist != NIL ? hjg_planner_processes(linitial(rows->partial_pathlist)) : 1;
-	Path	   *path = &own->custom.path;
 	HjgUnitCosts costs;
 
 	hjg_planner_unit_costs(&costs, path->rows);
@@ -489,7 +489,7 @@ hjg_planner_aggregate(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGroup
 		path = input.join != NULL ? aggregate_join(root, grouped_rel, grouping, form, input.join) :
 			aggregate_scan(root, grouped_rel, grouping, form, input.scan);
 	if (input.program != NULL)
-		set_program((AggregatePath *) path, input.program, input.program->path->parent);
+		hjg_planner_set_program(path, input.program);
 	return path;
 }
 

@@ -171,6 +171,34 @@ has_other_terms(Node *node, void *unused)
 	return has_other_terms((Node *) ((CaseExpr *) node)->defresult, unused);
 }
 
+/* Are all aggregates numbers that a program can go on with? */
+static bool
+are_aggregates_numbers(const HjgGrouping *grouping)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouping->functions)
+	{
+		HjgAggregateKind kind;
+
+		if (!hjg_aggregate_kind(lfirst_oid(lc), &kind) || kind == HJG_AGGREGATE_AVERAGE || kind == HJG_AGGREGATE_SUM_OF_COUNTS)
+			return false;
+	}
+	return true;
+}
+
+/* Are all results of the query keys or aggregates? */
+static bool
+are_results_plain(const HjgGrouping *grouping)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouping->target->exprs)
+		if (!IsA(lfirst(lc), Var) && !IsA(lfirst(lc), Aggref))
+			return false;
+	return true;
+}
+
 /* ---------- the whole ---------- */
 
 /* Find why a GPU cannot compute what groups consist of, or NULL; sets the columns that they are made of. */
@@ -179,8 +207,6 @@ check_terms(PlannerInfo *root, const HjgGrouping *grouping, ProgramColumns *colu
 {
 	if (grouping->work.by_core > 0 || has_other_terms((Node *) grouping->arguments, NULL))
 		return "core's code, or a function of dates, computes a key or an argument";
-	if (grouping->distinct != NULL)
-		return "an aggregate is DISTINCT";
 	return find_program_columns(root, grouping, columns) ? NULL : "a key is made of a column that is no integer, numeric or string";
 }
 
@@ -244,18 +270,45 @@ number_program(const PlannerInfo *root, const HjgGrouping *grouping)
 	return number_tables(number, root->parse);
 }
 
+/* Add groups that a pipeline makes and the next one reads: each row is looked up among them and added. */
+static void
+add_groups_between(HjgProgramShape *shape, double rows, double ngroups)
+{
+	shape->probes += 2 * rows + ngroups;
+	shape->entered += ngroups;
+	shape->driving_values = shape->driving_probes = 0;
+}
+
+/* Find why a GPU cannot make the distinct values below the groups of a query, or NULL; sets their number. */
+static const char *
+check_distinct(PlannerInfo *root, const HjgGrouping *grouping, double rows, double *nvalues)
+{
+	ProgramColumns columns;
+	const char *why = check_terms(root, grouping, &columns);
+
+	if (why == NULL && (!are_keys_numbered(grouping, &columns) || !are_aggregates_numbers(grouping)))
+		why = "an aggregate is DISTINCT, of something else than numbers and few strings";
+	if (why == NULL)
+		*nvalues = estimate_program_groups(root, grouping, &columns, rows);
+	return why;
+}
+
 bool
 hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *input_rel, HjgPlannedProgram *program)
 {
 	HjgQueryFacts *facts = hjg_planner_facts(root);
 	const HjgProgramRows *rows = hjg_planner_program_rows(root, input_rel);
+	const HjgGrouping *last = grouping->distinct != NULL ? &grouping->distinct->whole : grouping;
 	const char *why = facts->programs.why;
 	HjgProgramShape shape;
+	double		grouped = input_rel->rows;
 	bool		divided;
 
 	*program = (HjgPlannedProgram) {0};
 	if (rows != NULL)
-		why = check_grouping(root, grouping, input_rel->rows, program);
+		why = grouping->distinct != NULL ? check_distinct(root, grouping, input_rel->rows, &grouped) : NULL;
+	if (rows != NULL && why == NULL)
+		why = check_grouping(root, last, grouped, program);
 	if (rows != NULL && why == NULL)
 	{
 		program->number = number_program(root, grouping);
@@ -266,9 +319,11 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	if (rows == NULL || why != NULL)
 		return false;
 	shape = rows->shape;
-	shape.grouped = input_rel->rows;
+	if (grouping->distinct != NULL)
+		add_groups_between(&shape, input_rel->rows, grouped);
+	shape.grouped = grouped;
 	shape.ngroups = program->returned;
-	shape.nsteps = grouping->work.nsteps;
+	shape.nsteps = last->work.nsteps;
 	program->path = rows->path;
 	program->ns = hjg_planner_program_ns(facts, &shape, &divided);
 	program->device = (HjgDeviceId) {.kind = HJG_KIND_CUDA, .number = divided ? HJG_NO_NUMBER : hjg_planner_gpu(facts)->number};
@@ -296,43 +351,21 @@ returns_groups(const Query *parse)
 		parse->distinctClause == NIL && parse->setOperations == NULL && parse->rowMarks == NIL && parse->groupClause != NIL;
 }
 
-/* Are all results keys, or aggregates that are numbers of a program? HAVING must be of these, too, which is found out when it is written. */
-static bool
-are_results_numbers(const HjgGrouping *grouping)
-{
-	ListCell   *lc;
-
-	foreach(lc, grouping->functions)
-	{
-		HjgAggregateKind kind;
-
-		if (!hjg_aggregate_kind(lfirst_oid(lc), &kind) || kind == HJG_AGGREGATE_AVERAGE || kind == HJG_AGGREGATE_SUM_OF_COUNTS)
-			return false;
-	}
-	foreach(lc, grouping->target->exprs)
-		if (!IsA(lfirst(lc), Var) && !IsA(lfirst(lc), Aggref))
-			return false;
-	return true;
-}
-
 void
 hjg_planner_note_groups(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *input_rel, RelOptInfo *grouped_rel)
 {
-	const HjgProgramRows *rows = root->parent_root != NULL && returns_groups(root->parse) ? hjg_planner_program_rows(root, input_rel) : NULL;
+	const HjgProgramRows *rows = root->parent_root != NULL && grouping->distinct == NULL && returns_groups(root->parse) ? hjg_planner_program_rows(root, input_rel) : NULL;
 	HjgAggregateInput input = {NULL};
 	HjgProgramShape shape;
 	ProgramColumns columns;
 	double		ngroups;
 
 	if (rows == NULL || check_terms(root, grouping, &columns) != NULL ||
-		!are_keys_numbered(grouping, &columns) || !are_results_numbers(grouping))
+		!are_keys_numbered(grouping, &columns) || !are_aggregates_numbers(grouping) || !are_results_plain(grouping))
 		return;
 	hjg_planner_program_input(rows->path, &input);
 	ngroups = estimate_program_groups(root, grouping, &columns, input_rel->rows);
 	shape = rows->shape;
-	/* a row is looked up among the groups and added, and the groups are read again */
-	shape.probes += 2 * input_rel->rows + ngroups;
-	shape.entered += ngroups;
-	shape.driving_values = shape.driving_probes = 0;
+	add_groups_between(&shape, input_rel->rows, ngroups);
 	hjg_planner_keep_program_groups(grouped_rel, hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_COMPLETE, input), &shape);
 }
