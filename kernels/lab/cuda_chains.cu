@@ -164,9 +164,16 @@ scatter_chains(const HjgKChains &a)
 	}
 }
 
+/* Blocks of 1024 threads on a multiprocessor, where it has room for 2048 threads. */
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 750 || __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200)
+#define FULL_BLOCKS 1
+#else
+#define FULL_BLOCKS 2
+#endif
+
 #define CHAIN_KERNELS(W, ITEMS) \
 	extern "C" __global__ __launch_bounds__(512) void hjg_k_scatter_chains_##W(HjgKChains a) { scatter_chains<W, 512, ITEMS>(a); } \
-	extern "C" __global__ __launch_bounds__(1024, 2) void \
+	extern "C" __global__ __launch_bounds__(1024, FULL_BLOCKS) void \
 	hjg_k_scatter_chains_full_##W(HjgKChains a) { scatter_chains<W, 1024, ITEMS / 2>(a); }
 
 CHAIN_KERNELS(4, 8)

@@ -93,15 +93,13 @@ describe_values(HjgProgramWriter *writer, HjgProgramValue *values)
 	return true;
 }
 
-/* Is a string of a segment compressed, or not as it was kept? */
+/* Is a string of a segment compressed? */
 static bool
-has_unfit_words(const HjgCollectedSegment *segment, int c)
+has_compressed_words(const HjgCollectedSegment *segment, int c)
 {
 	HjgKeptView view;
 
 	hjg_scan_collected_view(segment, c, &view);
-	if (!hjg_kept_check_strings(&view))
-		return true;
 	for (uint32 w = 0; w < view.column->nwords; w++)
 		if (VARATT_IS_COMPRESSED(view.bytes + view.places[w]))
 			return true;
@@ -122,7 +120,7 @@ is_told_by_row(const HjgCollection *collection, int c)
 		const HjgKeptColumn *column = collection->segments[s].columns[c];
 
 		nwords += column->nwords;
-		if (column->code == HJG_KEPT_BYTES || nwords > MOST_NUMBERED || has_unfit_words(&collection->segments[s], c))
+		if (column->code == HJG_KEPT_BYTES || nwords > MOST_NUMBERED || has_compressed_words(&collection->segments[s], c))
 			return true;
 	}
 	return false;

@@ -182,8 +182,8 @@ typedef struct HjgCollection
 /*
  * Collect the rows of a sequential scan, which has not begun and is not parallel: those of kept columns by reference, those of blocks
  * that are not kept, or not valid, in memory of this process. attnos: the columns; those that the filter reads are added. Segments
- * without a row that passes the filter are left out; other rows need not pass it. Of kept memory only strings that the filter reads are
- * compared with their checksum, so nothing else of it may be read before that is.
+ * without a row that passes the filter are left out; other rows need not pass it. Only strings of kept memory are compared with their
+ * checksum, so nothing else of it may be read before that is.
  *
  * Returns NULL, or why it cannot be done, for instance because more than this part of the table's blocks must be read; then
  * the scan can be read in the ordinary way. All memory is in the current context, and segments are pinned until that is reset, or

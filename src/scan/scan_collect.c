@@ -286,7 +286,6 @@ hjg_scan_collect(SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filt
 	collector.opener = hjg_scan_kept_opener_create(collector.scan->rs_rd, collector.scan->rs_snapshot, columns, filter);
 	if (collector.opener == NULL || collector.opener->hold == NULL)
 		return NOT_KEPT;
-	collector.opener->unchecked = filter != NULL ? bms_difference(attnos, hjg_scan_filter_add_columns(filter, NULL)) : attnos;
 	refusal = begin_collection(&collector, most_live);
 	if (refusal == NULL)
 		refusal = collect_kept(&collector);

@@ -164,10 +164,9 @@ are_columns_whole(const HjgKeptOpener *opener)
 
 	for (int c = 0; c < opener->nwishes; c++)
 	{
-		const AttrNumber attno = opener->wishes[c].attno;
-		const HjgKeptView *view = &opener->views[attno];
+		const HjgKeptView *view = &opener->views[opener->wishes[c].attno];
 
-		if (strings_only ? !bms_is_member(attno, opener->unchecked) && !hjg_kept_check_strings(view) : !hjg_kept_check(view))
+		if (!(strings_only ? hjg_kept_check_strings(view) : hjg_kept_check(view)))
 			return false;
 	}
 	return true;
