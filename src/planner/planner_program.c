@@ -40,6 +40,18 @@
 
 /* ---------- tables ---------- */
 
+/*
+ * Does an expression need a subquery's result? Its evaluation may fail, so it must wait for the row for which core evaluates it: a program knows
+ * all operands before.
+ */
+static bool
+needs_subquery(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	return IsA(node, SubPlan) || (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC) || expression_tree_walker(node, needs_subquery, unused);
+}
+
 /* Can the conditions of a table be steps? */
 static bool
 are_conditions_simple(PlannerInfo *root, const RelOptInfo *rel, Relation relation)
@@ -52,7 +64,7 @@ are_conditions_simple(PlannerInfo *root, const RelOptInfo *rel, Relation relatio
 	{
 		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 
-		if (rinfo->pseudoconstant)
+		if (rinfo->pseudoconstant || needs_subquery((Node *) rinfo->clause, NULL))
 			return false;
 		quals = lappend(quals, rinfo->clause);
 	}
@@ -353,7 +365,7 @@ are_residuals_simple(const HjgPath *join)
 		if (list_member_ptr(join->hashclauses, rinfo))
 			continue;
 		if (exists ? list_length(join->restrictlist) > list_length(join->hashclauses) + 1 || !is_comparison_of_sides(rinfo) :
-			join->jointype != JOIN_INNER || contain_subplans((Node *) rinfo->clause) || hjg_scan_condition_make(&conditions, rinfo->clause) == NULL)
+			join->jointype != JOIN_INNER || needs_subquery((Node *) rinfo->clause, NULL) || hjg_scan_condition_make(&conditions, rinfo->clause) == NULL)
 			return false;
 	}
 	return true;
