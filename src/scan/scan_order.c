@@ -32,10 +32,10 @@
 
 /* Tables of fewer pages, or of a smaller part of the pool, are read by blocks: there is little to be gained. */
 #define LEAST_PAGES 4096
-#define LEAST_PART 16
+#define LEAST_PART 32
 
-/* The sample: runs of neighbouring buffers, at equal distances. */
-#define SAMPLE_RUNS 256
+/* The sample: runs of neighbouring buffers, at equal distances, of which the smallest table has about sixteen where it lies together. */
+#define SAMPLE_RUNS (16 * LEAST_PART)
 #define RUN_BUFFERS 8
 
 /* Blocks so close to each other are read by one process anyway. */
