@@ -52,6 +52,7 @@ typedef struct CostName
 	COST(HjgUnitCosts, page_ns, "page", "ns more per page") \
 	COST(HjgUnitCosts, fixed_column_ns, "fixed_column", "ns more per column at a fixed place in the row") \
 	COST(HjgUnitCosts, walk_ns, "walk", "ns more per value of variable length before the last column that is wanted") \
+	COST(HjgUnitCosts, far_walk_ns, "far_walk", "ns more per such value of rows that come from memory") \
 	COST(HjgUnitCosts, test_ns[HJG_TEST_FIXED], "test_fixed", "ns per row and condition in vectors, of fixed width") \
 	COST(HjgUnitCosts, test_ns[HJG_TEST_BYTES], "test_bytes", "ns per row and equality of strings in vectors") \
 	COST(HjgUnitCosts, test_ns[HJG_TEST_LIKE], "test_like", "ns per row and LIKE in vectors") \

@@ -202,10 +202,12 @@ measure_columns(const HjgScanSample *wide, HjgUnitCosts *costs)
 	const double first_ns = time_reading(wide, 2, fixed, true);
 	const double walk_ns = time_reading(wide, 2, far, true);
 	const double memory_ns = time_reading(wide, 2, fixed, false);
+	const double far_walk_ns = time_reading(wide, 2, far, false);
 
 	costs->direct_tuple_ns = Max(first_ns, LEAST_NS);
 	costs->fixed_column_ns = Max((fixed_ns - first_ns) / (LAST_INT - 2), LEAST_NS);
 	costs->walk_ns = Max((walk_ns - first_ns) / (LAST_TEXT - LAST_INT), LEAST_NS);
+	costs->far_walk_ns = Max((far_walk_ns - memory_ns) / (LAST_TEXT - LAST_INT), LEAST_NS);
 	costs->line_ns = Max(memory_ns / (wide->lines - 1), LEAST_NS);
 }
 

@@ -60,6 +60,8 @@ typedef struct HjgUnitCosts
 	double		page_ns;		/* added for each page */
 	double		fixed_column_ns;	/* added for each column at a fixed place in the row */
 	double		walk_ns;		/* added for each attribute of variable width up to the last wanted one */
+	double		far_walk_ns;	/* added for such an attribute of a row that comes from memory, beside the time in which memory supplies
+								 * the row */
 	double		test_ns[HJG_NTESTS];	/* added for each condition evaluated in vectors */
 	double		core_row_ns;	/* added for each row that core's expression code sees, with the columns it
 								 * reads */
@@ -137,6 +139,8 @@ typedef struct HjgTableScan
 	double		lines;			/* cache lines of a row */
 	double		unmapped_mb;	/* size of the pages, if new processes read them, which map memory as they read it; else 0 */
 	double		kept_unmapped_mb;	/* the same of the kept columns that are read */
+	double		nranges;		/* distant ranges of blocks whose pages lie in a piece of memory that the system maps at once; */
+	double		mappers;		/* processes that map such a piece; 0: the one that reads it */
 	double		rows;			/* visible ones */
 	double		passing;		/* fraction that passes all conditions */
 	HjgColumnsRead tested;		/* of each row, for conditions in vectors */
@@ -165,7 +169,8 @@ typedef struct HjgScanTimes
 {
 	double		own_ns;			/* reading by the node, pages in cache; 0: not possible */
 	double		memory_ns;		/* in which memory supplies the pages, beside most of that */
-	double		map_ns;			/* in which a new process maps them */
+	double		map_ns;			/* in which a new process maps them, */
+	double		map_others_ns;	/* and those beside them that other processes read */
 	double		core_ns;		/* core's scan and its filter, pages in cache */
 	double		filter_rows;	/* rows that a join's filter is tested for, */
 	double		late_ns;		/* and the part of own_ns that only rows take which pass it */
@@ -183,7 +188,7 @@ extern HjgScanTimes hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan
  * most of them are read.
  */
 extern double hjg_model_sparse_ns(const HjgUnitCosts *costs, double rows, double fraction, int ncolumns);
-/* Predict the time that the reader waits for memory, if its own work takes so much longer than own_ns, or less. */
+/* Predict the time that the reader waits for memory, if its own work takes so much longer than own_ns, or less: for prices, of a process alone. */
 extern double hjg_model_wait_ns(const HjgScanTimes *scan, double added_ns);
 
 /*
@@ -365,9 +370,14 @@ extern double hjg_model_crowding(const HjgUnitCosts *costs, HjgWork work, double
 extern double hjg_model_crowding_of(const double *nprocesses, const double *times, int n);
 /*
  * Predict the time in which each of so many processes reads a table and handles its rows: marshal_ns by a process alone, with the
- * scan's own_ns, or what a filter leaves of it; wait_ns in which it waits for memory; and the mapping of memory, if these are new processes.
+ * scan's own_ns, or what a filter leaves of it; the time in which it waits for memory; and the mapping of memory, if these are new processes.
  */
-extern double hjg_model_crowded_reading_ns(const HjgUnitCosts *costs, const HjgScanTimes *scan, double marshal_ns, double wait_ns, double nprocesses);
+extern double hjg_model_crowded_reading_ns(const HjgUnitCosts *costs, const HjgScanTimes *scan, double marshal_ns, double nprocesses);
+/*
+ * Count the processes, of so many, that map a piece of memory, as the system maps it at once: nranges parts of it were given to one process each, by
+ * chance.
+ */
+extern double hjg_model_mappers(double nprocesses, double nranges);
 
 /* ---------- programs (model_program.c) ---------- */
 

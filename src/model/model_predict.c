@@ -49,6 +49,7 @@ const HjgUnitCosts hjg_model_default_costs = {
 	.page_ns = 150,
 	.fixed_column_ns = 0.6,
 	.walk_ns = 1,
+	.far_walk_ns = 0.8,
 	.test_ns = {
 		[HJG_TEST_FIXED] = 1.5,
 		[HJG_TEST_BYTES] = 6,

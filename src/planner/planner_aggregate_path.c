@@ -240,7 +240,7 @@ predict_us(const AggregatePath *path, const HjgTravelingFilter *filter)
 
 		filtering_ns = hjg_model_filtering_ns(&costs, &join);
 	}
-	ns = hjg_model_crowded_reading_ns(&costs, &path->scan, path->scan.own_ns + filtering_ns, hjg_model_wait_ns(&path->scan, filtering_ns), nprocesses) +
+	ns = hjg_model_crowded_reading_ns(&costs, &path->scan, path->scan.own_ns + filtering_ns, nprocesses) +
 		path->grouping_ns * (filter != NULL ? Min(filter->partnered + HJG_BLOOM_FALSE_SHARE, 1) : 1) * hjg_model_crowding(&costs, path->work, nprocesses);
 	return (int) Min(ns * hjg_planner_process_share(own) / 1000, PG_INT32_MAX);
 }

@@ -255,6 +255,7 @@ hjg_planner_describe_scan(PlannerInfo *root, const RelOptInfo *rel, Relation rel
 		.pages = rel->pages, .rows = rel->tuples, .passing = Min(rel->rows / rows, 1),
 		.lines = rel->pages * (double) BLCKSZ / rows / HJG_MODEL_LINE_BYTES
 	};
+	scan->nranges = rel->partial_pathlist != NIL ? hjg_scan_nranges(relation, rel->pages) : 1;
 	scan->wanted = describe_columns(desc, n, attnos, scan);
 	scan->nwanted = n;
 	if (rel->baserestrictinfo != NIL)
