@@ -63,6 +63,7 @@ typedef struct HjgUnitCosts
 	double		far_walk_ns;	/* added for such an attribute of a row that comes from memory, beside the time in which memory supplies
 								 * the row */
 	double		test_ns[HJG_NTESTS];	/* added for each condition evaluated in vectors */
+	double		code_test_ns;	/* a range of codes tested, of a row of kept columns */
 	double		core_row_ns;	/* added for each row that core's expression code sees, with the columns it
 								 * reads */
 	double		core_operator_ns;	/* added for each operator that it evaluates, on values of variable
@@ -146,7 +147,8 @@ typedef struct HjgTableScan
 	HjgColumnsRead tested;		/* of each row, for conditions in vectors */
 	HjgColumnsRead wanted;		/* of the rows that pass */
 	double		tests[HJG_NTESTS];	/* conditions in vectors evaluated for a row, on average */
-	double		kept_tests;		/* those on codes of kept columns, relative to one on values of fixed width */
+	double		code_tests;		/* those on codes of kept columns, relative to one of a range of them; */
+	double		kept_tests;		/* and on values that are decoded first, relative to one on values of fixed width */
 	double		core_share;		/* fraction of the rows that core's expression code sees; 0: it has no
 								 * conditions */
 	double		core_operators; /* operators that it evaluates for such a row */
@@ -168,7 +170,8 @@ typedef struct HjgTableScan
 typedef struct HjgScanTimes
 {
 	double		own_ns;			/* reading by the node, pages in cache; 0: not possible */
-	double		memory_ns;		/* in which memory supplies the pages, beside most of that */
+	double		memory_ns;		/* in which memory supplies the pages, beside most of that, */
+	double		found_ns;		/* and part of own_ns that was in it when it was measured: rows are found, with columns at fixed places */
 	double		map_ns;			/* in which a new process maps them, */
 	double		map_others_ns;	/* and those beside them that other processes read */
 	double		core_ns;		/* core's scan and its filter, pages in cache */

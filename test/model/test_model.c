@@ -201,6 +201,9 @@ test_crowding(void)
 	costs.far_walk_ns = 0.8 * costs.walk_ns;
 	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 6), 120 * 1.5 + 90 * 2 - 0.2 * 75 * 1.5 + 10 * 6), "memory supplies rows beside a part of the work on pages");
 	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 40, 6), 40 * 1.5 + 90 * 2 - 0.2 * 30 * 1.5 + 10 * 6), "or of what a filter leaves of it");
+	scan.found_ns = 20;
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 1), 120 + 90 - 20 - 0.2 * 55 + 10), "and beside finding rows");
+	scan.found_ns = 0;
 	costs.far_walk_ns = 2 * costs.walk_ns;
 	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 40, 1), 40 + 90 + 10), "but not beside less than none of it");
 	scan.map_others_ns = 20;
