@@ -342,6 +342,7 @@ typedef struct HjgGroupedRows
 	int			ncolumns;		/* that are read; */
 	int			nvarlenas;		/* strings among them */
 	double		scattered;		/* from 0, if the rows of a group follow each other, to 1, at random */
+	double		remembered;		/* fraction of the rows whose keys are words of kept columns, whose groups are remembered without a look at their bytes */
 } HjgGroupedRows;
 
 /* Does the table of groups stay in a core's cache? */

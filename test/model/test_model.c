@@ -485,6 +485,8 @@ test_grouping(void)
 	other.nvarlenas = 1;
 	ok(hjg_model_group_ns(costs, &other) > hjg_model_group_ns(costs, &large) && hjg_model_exchange_ns(costs, &other) > hjg_model_exchange_ns(costs, &large),
 	   "strings cost more, in the table and in files");
+	other.remembered = 1;
+	ok(near(hjg_model_group_ns(costs, &other) - hjg_model_group_ns(costs, &large), other.ngroups * costs->varlena_ns), "words that are remembered are not compared");
 	other = large;
 	other.ncolumns = 6;
 	ok(hjg_model_exchange_ns(costs, &other) > hjg_model_exchange_ns(costs, &large), "columns cost more in files");
