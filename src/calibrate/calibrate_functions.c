@@ -52,10 +52,12 @@ typedef struct CostName
 	COST(HjgUnitCosts, page_ns, "page", "ns more per page") \
 	COST(HjgUnitCosts, fixed_column_ns, "fixed_column", "ns more per column at a fixed place in the row") \
 	COST(HjgUnitCosts, walk_ns, "walk", "ns more per value of variable length before the last column that is wanted") \
+	COST(HjgUnitCosts, far_walk_ns, "far_walk", "ns more per such value of rows that come from memory") \
 	COST(HjgUnitCosts, test_ns[HJG_TEST_FIXED], "test_fixed", "ns per row and condition in vectors, of fixed width") \
 	COST(HjgUnitCosts, test_ns[HJG_TEST_BYTES], "test_bytes", "ns per row and equality of strings in vectors") \
 	COST(HjgUnitCosts, test_ns[HJG_TEST_LIKE], "test_like", "ns per row and LIKE in vectors") \
 	COST(HjgUnitCosts, test_ns[HJG_TEST_NUMERIC], "test_numeric", "ns per row and comparison of numerics in vectors") \
+	COST(HjgUnitCosts, code_test_ns, "code_test", "ns per row and condition on codes of kept columns") \
 	COST(HjgUnitCosts, core_row_ns, "core_row", "ns per row with conditions left to core") \
 	COST(HjgUnitCosts, core_operator_ns, "core_operator", "ns per row and operator in these") \
 	COST(HjgUnitCosts, memory_mb_ns, "memory", "ns per MB of fresh memory") \

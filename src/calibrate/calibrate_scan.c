@@ -46,8 +46,12 @@ enum
 	LAST_TEXT = 16
 };
 
-/* Shorter times cannot be measured. */
+/* Shorter times cannot be measured; a test of codes is shorter, but of many rows. */
 #define LEAST_NS 0.1
+#define LEAST_CODE_NS 0.01
+
+/* Rows of a round whose codes are tested. */
+#define CODED_ROWS (128 * 1024)
 
 /* About half of the numerics are below this. */
 #define LEAST_PASSING 1000
@@ -202,10 +206,12 @@ measure_columns(const HjgScanSample *wide, HjgUnitCosts *costs)
 	const double first_ns = time_reading(wide, 2, fixed, true);
 	const double walk_ns = time_reading(wide, 2, far, true);
 	const double memory_ns = time_reading(wide, 2, fixed, false);
+	const double far_walk_ns = time_reading(wide, 2, far, false);
 
 	costs->direct_tuple_ns = Max(first_ns, LEAST_NS);
 	costs->fixed_column_ns = Max((fixed_ns - first_ns) / (LAST_INT - 2), LEAST_NS);
 	costs->walk_ns = Max((walk_ns - first_ns) / (LAST_TEXT - LAST_INT), LEAST_NS);
+	costs->far_walk_ns = Max((far_walk_ns - memory_ns) / (LAST_TEXT - LAST_INT), LEAST_NS);
 	costs->line_ns = Max(memory_ns / (wide->lines - 1), LEAST_NS);
 }
 
@@ -236,6 +242,35 @@ time_test(const HjgScanSample *pages, AttrNumber attno, HjgFilter *leaf)
 	return Max(hjg_median(ns, ROUNDS) / ((double) CACHED_PAGES * pages->nrows), LEAST_NS);
 }
 
+/* Test codes of kept columns that come from memory, as a scan does, of as many rows at a time as a page may have; returns the time of a row. */
+static double
+time_code_test(void)
+{
+	uint16	   *values = MemoryContextAllocHuge(CurrentMemoryContext, (Size) ROUNDS * CODED_ROWS * sizeof(uint16));
+	const HjgCodes codes = {.width = sizeof(uint16), .codes = values};
+	bool		pass[MaxHeapTuplesPerPage];
+	uint32		state = 1;
+	double		ns[ROUNDS];
+
+	for (int i = 0; i < ROUNDS * CODED_ROWS; i++)
+		values[i] = draw_number(&state, LEAST_PASSING);
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		uint64		start = hjg_now_ns();
+
+		for (int first = 0; first < CODED_ROWS; first += MaxHeapTuplesPerPage)
+		{
+			const int	n = Min(MaxHeapTuplesPerPage, CODED_ROWS - first);
+
+			memset(pass, true, n * sizeof(bool));
+			hjg_vector_codes_between(&codes, round * CODED_ROWS + first, n, 0, LEAST_PASSING / 2, false, pass);
+		}
+		ns[round] = hjg_now_ns() - start;
+	}
+	pfree(values);
+	return Max(hjg_median(ns, ROUNDS) / CODED_ROWS, LEAST_CODE_NS);
+}
+
 static void
 measure_tests(const HjgScanSample *pages, HjgUnitCosts *costs)
 {
@@ -249,6 +284,7 @@ measure_tests(const HjgScanSample *pages, HjgUnitCosts *costs)
 	hjg_scan_filter_set_value(&equal, CurrentMemoryContext, HJG_COMPARE_EQ, HJG_VARIABLE_WIDTH, CStringGetTextDatum("text"));
 	hjg_scan_filter_set_like(&like, literals, lengthof(literals), false);
 	hjg_scan_filter_set_value(&numeric, CurrentMemoryContext, HJG_COMPARE_GE, HJG_NUMERIC_WIDTH, NumericGetDatum(int64_to_numeric(LEAST_PASSING)));
+	costs->code_test_ns = time_code_test();
 	costs->test_ns[HJG_TEST_NUMERIC] = time_test(pages, LAST_INT + 1, &numeric);
 	costs->test_ns[HJG_TEST_FIXED] = time_test(pages, LAST_INT, &fixed);
 	costs->test_ns[HJG_TEST_BYTES] = time_test(pages, WORD, &equal);

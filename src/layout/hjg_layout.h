@@ -29,10 +29,10 @@ typedef uint64_t hjg_u64;
 #endif
 
 /* Version of all layouts in this room; the device process refuses an arena of another version. */
-#define HJG_LAYOUT_VERSION 17
+#define HJG_LAYOUT_VERSION 18
 
 /* Number of doubles of a calibration: HjgCalibration. */
-#define HJG_CALIBRATION_VALUES 176
+#define HJG_CALIBRATION_VALUES 192
 
 /* Unit of leasing, of host registration and of releasing memory. */
 #define HJG_SLAB_BYTES (2u * 1024u * 1024u)

@@ -60,7 +60,10 @@ typedef struct HjgUnitCosts
 	double		page_ns;		/* added for each page */
 	double		fixed_column_ns;	/* added for each column at a fixed place in the row */
 	double		walk_ns;		/* added for each attribute of variable width up to the last wanted one */
+	double		far_walk_ns;	/* added for such an attribute of a row that comes from memory, beside the time in which memory supplies
+								 * the row */
 	double		test_ns[HJG_NTESTS];	/* added for each condition evaluated in vectors */
+	double		code_test_ns;	/* a range of codes tested, of a row of kept columns */
 	double		core_row_ns;	/* added for each row that core's expression code sees, with the columns it
 								 * reads */
 	double		core_operator_ns;	/* added for each operator that it evaluates, on values of variable
@@ -137,12 +140,15 @@ typedef struct HjgTableScan
 	double		lines;			/* cache lines of a row */
 	double		unmapped_mb;	/* size of the pages, if new processes read them, which map memory as they read it; else 0 */
 	double		kept_unmapped_mb;	/* the same of the kept columns that are read */
+	double		nranges;		/* distant ranges of blocks whose pages lie in a piece of memory that the system maps at once; */
+	double		mappers;		/* processes that map such a piece; 0: the one that reads it */
 	double		rows;			/* visible ones */
 	double		passing;		/* fraction that passes all conditions */
 	HjgColumnsRead tested;		/* of each row, for conditions in vectors */
 	HjgColumnsRead wanted;		/* of the rows that pass */
 	double		tests[HJG_NTESTS];	/* conditions in vectors evaluated for a row, on average */
-	double		kept_tests;		/* those on codes of kept columns, relative to one on values of fixed width */
+	double		code_tests;		/* those on codes of kept columns, relative to one of a range of them; */
+	double		kept_tests;		/* and on values that are decoded first, relative to one on values of fixed width */
 	double		core_share;		/* fraction of the rows that core's expression code sees; 0: it has no
 								 * conditions */
 	double		core_operators; /* operators that it evaluates for such a row */
@@ -164,8 +170,10 @@ typedef struct HjgTableScan
 typedef struct HjgScanTimes
 {
 	double		own_ns;			/* reading by the node, pages in cache; 0: not possible */
-	double		memory_ns;		/* in which memory supplies the pages, beside most of that */
-	double		map_ns;			/* in which a new process maps them */
+	double		memory_ns;		/* in which memory supplies the pages, beside most of that, */
+	double		found_ns;		/* and part of own_ns that was in it when it was measured: rows are found, with columns at fixed places */
+	double		map_ns;			/* in which a new process maps them, */
+	double		map_others_ns;	/* and those beside them that other processes read */
 	double		core_ns;		/* core's scan and its filter, pages in cache */
 	double		filter_rows;	/* rows that a join's filter is tested for, */
 	double		late_ns;		/* and the part of own_ns that only rows take which pass it */
@@ -183,7 +191,7 @@ extern HjgScanTimes hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan
  * most of them are read.
  */
 extern double hjg_model_sparse_ns(const HjgUnitCosts *costs, double rows, double fraction, int ncolumns);
-/* Predict the time that the reader waits for memory, if its own work takes so much longer than own_ns, or less. */
+/* Predict the time that the reader waits for memory, if its own work takes so much longer than own_ns, or less: for prices, of a process alone. */
 extern double hjg_model_wait_ns(const HjgScanTimes *scan, double added_ns);
 
 /*
@@ -334,6 +342,7 @@ typedef struct HjgGroupedRows
 	int			ncolumns;		/* that are read; */
 	int			nvarlenas;		/* strings among them */
 	double		scattered;		/* from 0, if the rows of a group follow each other, to 1, at random */
+	double		remembered;		/* fraction of the rows whose keys are words of kept columns, whose groups are remembered without a look at their bytes */
 } HjgGroupedRows;
 
 /* Does the table of groups stay in a core's cache? */
@@ -365,9 +374,14 @@ extern double hjg_model_crowding(const HjgUnitCosts *costs, HjgWork work, double
 extern double hjg_model_crowding_of(const double *nprocesses, const double *times, int n);
 /*
  * Predict the time in which each of so many processes reads a table and handles its rows: marshal_ns by a process alone, with the
- * scan's own_ns, or what a filter leaves of it; wait_ns in which it waits for memory; and the mapping of memory, if these are new processes.
+ * scan's own_ns, or what a filter leaves of it; the time in which it waits for memory; and the mapping of memory, if these are new processes.
  */
-extern double hjg_model_crowded_reading_ns(const HjgUnitCosts *costs, const HjgScanTimes *scan, double marshal_ns, double wait_ns, double nprocesses);
+extern double hjg_model_crowded_reading_ns(const HjgUnitCosts *costs, const HjgScanTimes *scan, double marshal_ns, double nprocesses);
+/*
+ * Count the processes, of so many, that map a piece of memory, as the system maps it at once: nranges parts of it were given to one process each, by
+ * chance.
+ */
+extern double hjg_model_mappers(double nprocesses, double nranges);
 
 /* ---------- programs (model_program.c) ---------- */
 

@@ -73,7 +73,7 @@ hjg_model_group_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped)
 
 	if (grouped->nkeys == 0)
 		return START_NS;
-	return START_NS + grouped->rows * (KEY_NS * grouped->nkeys + nstrings * costs->test_ns[HJG_TEST_BYTES]) + missing * misses +
+	return START_NS + grouped->rows * (KEY_NS * grouped->nkeys + nstrings * (1 - grouped->remembered) * costs->test_ns[HJG_TEST_BYTES]) + missing * misses +
 		grouped->ngroups * grouped->nvarlenas * costs->varlena_ns;
 }
 

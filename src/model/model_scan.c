@@ -17,7 +17,10 @@
  */
 #include "model/hjg_model.h"
 
-/* Part of the reader's work that goes on while memory supplies the next page. */
+/*
+ * Part of the reader's work that goes on while memory supplies the next page, in prices. It is less (model_crowding.c), but core's price of a scan does
+ * not tell a row that has to be fetched from one that is there.
+ */
 #define OVERLAP 0.8
 
 /* Cache misses of a page besides its rows: the buffer's entry in the mapping table. */
@@ -72,9 +75,10 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 {
 	const bool	filter_first = scan->keys_fixed && scan->conditions_wait;
 	const double live = 1 - scan->kept_share;
+	const double nothers = scan->mappers > 1 ? scan->mappers - 1 : 0;
 	const double coded = scan->kept_share > 0 ? scan->coded_share / scan->kept_share : 1;
 	const double core_tested_ns = scan->core_share * (costs->core_row_ns + scan->core_operators * costs->core_operator_ns);
-	double		kept_tested_ns = core_tested_ns + scan->kept_tests * costs->test_ns[HJG_TEST_FIXED];
+	double		kept_tested_ns = core_tested_ns + scan->kept_tests * costs->test_ns[HJG_TEST_FIXED] + scan->code_tests * costs->code_test_ns;
 	double		kept_wanted_ns;
 	double		kept_ns;
 	double		wanted_ns = scan->passing * (costs->direct_tuple_ns + columns_ns(costs, &scan->wanted));
@@ -97,7 +101,9 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 		.own_ns = share * live * (scan->pages * costs->page_ns + scan->rows * (wanted_ns + tested_ns)) + kept_ns,
 		.memory_ns = live * share * (scan->pages * PAGE_MISSES * costs->miss_ns +
 									 scan->rows * costs->line_ns * (scan->lines > 1 ? scan->lines - 1 : 0)),
+		.found_ns = share * live * scan->rows * costs->direct_tuple_ns,
 		.map_ns = share * (live * scan->unmapped_mb + scan->kept_share * scan->kept_unmapped_mb) * costs->map_mb_ns,
+		.map_others_ns = share * live * scan->unmapped_mb * nothers * costs->map_mb_ns,
 		.core_ns = share * scan->rows * core_ns,
 		.filter_rows = share * scan->rows * (filter_first ? 1 : scan->passing),
 		.late_ns = share * scan->rows * (live * ((scan->keys_fixed ? wanted_ns : 0) + (filter_first ? tested_ns : 0)) +

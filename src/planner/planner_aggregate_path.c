@@ -130,6 +130,24 @@ find_scattered(const HjgQueryFacts *facts, const List *keys, const InputRows *in
 	return scattered;
 }
 
+/* Estimate the part of the rows whose keys are all words of kept columns. More groups are of more values than columns have words. */
+static double
+find_remembered(HjgQueryFacts *facts, const List *keys, const InputRows *input, bool few_groups)
+{
+	double		remembered = few_groups && keys != NIL ? 1 : 0;
+	ListCell   *lc;
+
+	foreach(lc, keys)
+	{
+		const RelOptInfo *table = find_table(facts, lfirst(lc), input);
+
+		if (remembered == 0 || table == NULL || count_strings(list_make1(lfirst(lc))) == 0)
+			return 0;
+		remembered = Min(remembered, hjg_planner_side(facts, table, NULL)->scan.kept_share);
+	}
+	return remembered;
+}
+
 /* Predict the time of core's expressions for these rows, which are priced as core prices them. */
 static double
 by_core_ns(const HjgUnitCosts *costs, double rows, const HjgAggregateWork *work)
@@ -158,7 +176,8 @@ grouping_ns(HjgQueryFacts *facts, const HjgUnitCosts *costs, const InputRows *in
 {
 	const HjgGroupedRows grouped = {
 		.rows = input->rows, .ngroups = groups.made, .nkeys = work->nkeys, .ncolumns = list_length(work->columns),
-		.nvarlenas = count_strings(work->columns), .scattered = find_scattered(facts, keys, input)
+		.nvarlenas = count_strings(work->columns), .scattered = find_scattered(facts, keys, input),
+		.remembered = find_remembered(facts, keys, input, hjg_model_groups_cached(groups.made, list_length(work->columns)))
 	};
 
 	return hjg_model_aggregate_ns(costs, input->rows, input->ncopied, work->nsteps) + tests_ns(costs, input->rows, work) +
@@ -240,7 +259,7 @@ predict_us(const AggregatePath *path, const HjgTravelingFilter *filter)
 
 		filtering_ns = hjg_model_filtering_ns(&costs, &join);
 	}
-	ns = hjg_model_crowded_reading_ns(&costs, &path->scan, path->scan.own_ns + filtering_ns, hjg_model_wait_ns(&path->scan, filtering_ns), nprocesses) +
+	ns = hjg_model_crowded_reading_ns(&costs, &path->scan, path->scan.own_ns + filtering_ns, nprocesses) +
 		path->grouping_ns * (filter != NULL ? Min(filter->partnered + HJG_BLOOM_FALSE_SHARE, 1) : 1) * hjg_model_crowding(&costs, path->work, nprocesses);
 	return (int) Min(ns * hjg_planner_process_share(own) / 1000, PG_INT32_MAX);
 }

@@ -304,16 +304,16 @@ keep_prediction(const HjgOffer *offer)
 
 	own->emit_ns = prediction->emit_ns;
 	own->prediction_us[HJG_PREDICTION_MARSHAL_BUILD] =
-		whole_us(share * hjg_model_crowded_reading_ns(costs, build_scan, prediction->marshal_build_ns, prediction->wait_build_ns, nprocesses));
+		whole_us(share * hjg_model_crowded_reading_ns(costs, build_scan, prediction->marshal_build_ns, nprocesses));
 	own->prediction_us[HJG_PREDICTION_MARSHAL_PROBE] =
-		whole_us(share * hjg_model_crowded_reading_ns(costs, probe_scan, prediction->marshal_probe_ns, prediction->wait_probe_ns, nprocesses));
+		whole_us(share * hjg_model_crowded_reading_ns(costs, probe_scan, prediction->marshal_probe_ns, nprocesses));
 	own->prediction_us[HJG_PREDICTION_BUILD] = whole_us(tables * prediction->build_ns + share * prediction->startup_ns);
 	own->prediction_us[HJG_PREDICTION_PROBE] = whole_us(tables * prediction->probe_ns);
 	own->prediction_us[HJG_PREDICTION_EMIT] = whole_us(tables * prediction->emit_ns);
 	own->prediction_us[HJG_PREDICTION_SCAN_BUILD] =
-		whole_us(share * hjg_model_crowded_reading_ns(costs, build_scan, build_scan->own_ns, hjg_model_wait_ns(build_scan, 0), nprocesses));
+		whole_us(share * hjg_model_crowded_reading_ns(costs, build_scan, build_scan->own_ns, nprocesses));
 	own->prediction_us[HJG_PREDICTION_SCAN_PROBE] =
-		whole_us(share * hjg_model_crowded_reading_ns(costs, probe_scan, probe_scan->own_ns, hjg_model_wait_ns(probe_scan, 0), nprocesses));
+		whole_us(share * hjg_model_crowded_reading_ns(costs, probe_scan, probe_scan->own_ns, nprocesses));
 	own->prediction_us[HJG_PREDICTION_GPU_TRANSFER] = whole_us(prediction->transfer_ns);
 	own->prediction_us[HJG_PREDICTION_GPU_BUILD] = whole_us(prediction->gpu_build_ns);
 	own->prediction_us[HJG_PREDICTION_GPU_PROBE] = whole_us(prediction->gpu_probe_ns);

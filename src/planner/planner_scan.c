@@ -22,9 +22,11 @@
 /* A search in a list takes this much more for each doubling of the list. */
 #define DOUBLED_LIST 0.5
 
-/* Tests of codes in a range, of words, and of values that are decoded first, relative to one of values; and an argument of OR relative to it alone. */
-#define KEPT_RANGE 0.3
-#define KEPT_WORD 0.6
+/*
+ * A test of words, which are looked up one by one, relative to one of codes in a range; of values that are decoded first, relative to one of values; and an
+ * argument of OR relative to it alone.
+ */
+#define KEPT_WORD 4
 #define KEPT_VALUES 1.5
 #define KEPT_OR 1.5
 
@@ -67,14 +69,14 @@ count_tests(const HjgFilter *filter, Oid table, const AttrNumber *attnos, double
 		tests[test_kind(filter->kind)] += filter->kind == HJG_FILTER_COLUMNS || filter->kind == HJG_FILTER_NUMERIC_COLUMNS ? 2 * part : part;
 }
 
-/* Count the tests of a condition on codes of kept columns, which are made for all rows of a block, relative to a test of values of fixed width. */
+/* Count the tests of a condition on codes of kept columns, or on values, which are made for all rows of a block. */
 static double
-count_kept_tests(const HjgFilter *filter)
+count_kept_tests(const HjgFilter *filter, bool codes)
 {
 	double		n = 0;
 
 	for (int i = 0; i < filter->nargs; i++)
-		n += count_kept_tests(filter->args[i]);
+		n += count_kept_tests(filter->args[i], codes);
 	switch (filter->kind)
 	{
 		case HJG_FILTER_OR:
@@ -84,12 +86,12 @@ count_kept_tests(const HjgFilter *filter)
 			return n;
 		case HJG_FILTER_RANGE:
 		case HJG_FILTER_NUMERIC:
-			return KEPT_RANGE;
+			return codes ? 1 : 0;
 		case HJG_FILTER_BYTES:
 		case HJG_FILTER_LIKE:
-			return KEPT_WORD;
+			return codes ? KEPT_WORD : 0;
 		default:
-			return KEPT_VALUES;
+			return codes ? 0 : KEPT_VALUES;
 	}
 }
 
@@ -194,7 +196,8 @@ describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, Hj
 		{
 			const double list = 1 + (simple.filters[n]->nargs == 0 ? DOUBLED_LIST * log2(Max(operators, 1)) : 0);
 
-			scan->kept_tests += count_kept_tests(simple.filters[n]);
+			scan->code_tests += count_kept_tests(simple.filters[n], true);
+			scan->kept_tests += count_kept_tests(simple.filters[n], false);
 			count_tests(simple.filters[n], root->simple_rte_array[rel->relid]->relid, simple.attnos, list, tests);
 			for (int i = 0; i < HJG_NTESTS; i++)
 				scan->tests[i] += tests[i] * (i == HJG_TEST_FIXED ? 1 : tested_share(&simple, shares, n));
@@ -255,6 +258,7 @@ hjg_planner_describe_scan(PlannerInfo *root, const RelOptInfo *rel, Relation rel
 		.pages = rel->pages, .rows = rel->tuples, .passing = Min(rel->rows / rows, 1),
 		.lines = rel->pages * (double) BLCKSZ / rows / HJG_MODEL_LINE_BYTES
 	};
+	scan->nranges = rel->partial_pathlist != NIL ? hjg_scan_nranges(relation, rel->pages) : 1;
 	scan->wanted = describe_columns(desc, n, attnos, scan);
 	scan->nwanted = n;
 	if (rel->baserestrictinfo != NIL)

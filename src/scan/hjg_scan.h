@@ -253,6 +253,11 @@ extern int	hjg_scan_filter_rank(const HjgFilter *filter);
  * codes (scan_kept_open.c).
  */
 extern double hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos, bool coded);
+/*
+ * Estimate how many ranges of blocks, which parallel processes may read, lie mixed in a piece of the buffer pool that the system maps at once; 1 if the
+ * processes divide the table by buffers (scan_order.c). Looks at a few of the blocks.
+ */
+extern double hjg_scan_nranges(Relation relation, BlockNumber nblocks);
 /* Get the part of a table's blocks that are all-visible now. */
 extern double hjg_scan_visible_share(Relation relation, BlockNumber nblocks);
 

@@ -32,14 +32,18 @@
 
 /* Tables of fewer pages, or of a smaller part of the pool, are read by blocks: there is little to be gained. */
 #define LEAST_PAGES 4096
-#define LEAST_PART 16
+#define LEAST_PART 32
 
-/* The sample: runs of neighbouring buffers, at equal distances. */
-#define SAMPLE_RUNS 256
+/* The sample: runs of neighbouring buffers, at equal distances, of which the smallest table has about sixteen where it lies together. */
+#define SAMPLE_RUNS (16 * LEAST_PART)
 #define RUN_BUFFERS 8
 
 /* Blocks so close to each other are read by one process anyway. */
 #define NEAR_BLOCKS 32
+
+/* Buffers in memory that the system maps at a time, and blocks of a table whose neighbours there tell how it was read. */
+#define MAPPED_BUFFERS (64 * 1024 / BLCKSZ)
+#define LOOKED_UP 8
 
 /* Buffers, or blocks, that are claimed at a time: at least, and at most. */
 #define LEAST_RANGE 64
@@ -81,6 +85,13 @@ block_in_buffer(int buffer_ix, Relation relation)
 	return HJG_TAG_IS_OF(tag, relation) ? tag->blockNum : InvalidBlockNumber;
 }
 
+/* Is the table of a size that is read by buffers? */
+static bool
+is_of_size(BlockNumber nblocks)
+{
+	return nblocks >= LEAST_PAGES && nblocks >= NBuffers / LEAST_PART && nblocks <= NBuffers && NBuffers / SAMPLE_RUNS >= RUN_BUFFERS;
+}
+
 /* Does a sample of the pool show most of the table there, in another order than that of its blocks? */
 static bool
 is_worthwhile(Relation relation, BlockNumber nblocks)
@@ -90,8 +101,7 @@ is_worthwhile(Relation relation, BlockNumber nblocks)
 	int			npairs = 0;
 	int			nnear = 0;
 
-	if (RelationUsesLocalBuffers(relation) || nblocks < LEAST_PAGES || nblocks < NBuffers / LEAST_PART || nblocks > NBuffers ||
-		distance < RUN_BUFFERS)
+	if (RelationUsesLocalBuffers(relation) || !is_of_size(nblocks))
 		return false;
 	for (int run = 0; run < SAMPLE_RUNS; run++)
 	{
@@ -113,6 +123,61 @@ is_worthwhile(Relation relation, BlockNumber nblocks)
 		}
 	}
 	return (double) nfound / (SAMPLE_RUNS * RUN_BUFFERS) * NBuffers >= 0.75 * nblocks && nnear < npairs / 2;
+}
+
+/* Count the ranges of blocks in the piece of memory around a buffer. */
+static int
+count_ranges(Relation relation, int buffer_ix)
+{
+	const int	first = buffer_ix - buffer_ix % MAPPED_BUFFERS;
+	BlockNumber ranges[MAPPED_BUFFERS];
+	int			nranges = 0;
+
+	for (int i = first; i < Min(first + MAPPED_BUFFERS, NBuffers); i++)
+	{
+		const BlockNumber block = block_in_buffer(i, relation);
+		int			range = 0;
+
+		if (!BlockNumberIsValid(block))
+			continue;
+		while (range < nranges && Max(block, ranges[range]) - Min(block, ranges[range]) > NEAR_BLOCKS)
+			range++;
+		ranges[range] = block;
+		nranges = Max(nranges, range + 1);
+	}
+	return nranges;
+}
+
+double
+hjg_scan_nranges(Relation relation, BlockNumber nblocks)
+{
+	int			nfound = 0;
+	int			nranges = 0;
+
+	if (RelationUsesLocalBuffers(relation) || nblocks < LOOKED_UP)
+		return 1;
+	for (int i = 0; i < LOOKED_UP; i++)
+	{
+		BufferTag	tag;
+		LWLock	   *lock;
+		uint32		hash;
+		int			buffer_ix;
+
+		HJG_INIT_TAG(&tag, relation, (BlockNumber) ((i + 0.5) * nblocks / LOOKED_UP));
+		hash = BufTableHashCode(&tag);
+		lock = BufMappingPartitionLock(hash);
+		LWLockAcquire(lock, LW_SHARED);
+		buffer_ix = BufTableLookup(&tag, hash);
+		LWLockRelease(lock);
+		if (buffer_ix < 0)
+			continue;
+		nfound++;
+		nranges += count_ranges(relation, buffer_ix);
+	}
+	/* by the rule of is_worthwhile(), about */
+	if (nfound < LOOKED_UP / 2 || (nranges > nfound * MAPPED_BUFFERS / 2 && is_of_size(nblocks)))
+		return 1;
+	return Max((double) nranges / nfound, 1);
 }
 
 static Size

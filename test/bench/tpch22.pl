@@ -80,13 +80,14 @@ sub predicted_ms
 	return $sum;
 }
 
-# The measured one. A child that fewer processes execute counts by its share.
+# The measured one. A child that fewer processes execute counts by its share. Subqueries in the conditions of a table that the node reads are core's.
 sub measured_ms
 {
 	my ($node) = @_;
 	my $ms = $node->{'Actual Total Time'};
 
-	$ms -= $_->{'Actual Total Time'} * $_->{'Actual Loops'} / $node->{'Actual Loops'} foreach grep { $_->{'Node Type'} ne 'Seq Scan' } @{ $node->{Plans} };
+	$ms -= $_->{'Actual Total Time'} * $_->{'Actual Loops'} / $node->{'Actual Loops'}
+	  foreach map { $_->{'Node Type'} eq 'Seq Scan' ? @{ $_->{Plans} // [] } : $_ } @{ $node->{Plans} };
 	return $ms;
 }
 

@@ -191,13 +191,24 @@ test_crowding(void)
 	ok(hjg_model_crowding_of(numbers, linear, 1) == 0 && hjg_model_crowding_of(numbers, linear, 0) == 0, "one process alone tells nothing");
 	ok(hjg_model_crowding_of(numbers, faster, 4) == 0, "processes do not speed one another up");
 	ok(hjg_model_crowding_of(numbers, turns, 4) == 1, "nor are they slower than in turns");
-	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 7, 8), 137), "without measurement nothing is lost");
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 8), 130), "without measurement nothing is lost");
 	costs.crowding[HJG_WORK_MAPPING] = 1;
 	costs.crowding[HJG_WORK_PAGES] = 0.2;
 	costs.crowding[HJG_WORK_CACHED] = 0.1;
-	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 7, 1), 137), "nor by one process");
-	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 7, 6), 82 * 2 + 45 * 1.5 + 10 * 6), "each kind of work loses its part");
-	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 40, 0, 6), 30 * 2 + 10 * 1.5 + 10 * 6), "so does what a filter leaves of it");
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 1), 130), "nor by one process");
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 6), 120 * 1.5 + 10 * 6), "each kind of work loses its part");
+	scan.memory_ns = 90;
+	costs.far_walk_ns = 0.8 * costs.walk_ns;
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 6), 120 * 1.5 + 90 * 2 - 0.2 * 75 * 1.5 + 10 * 6), "memory supplies rows beside a part of the work on pages");
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 40, 6), 40 * 1.5 + 90 * 2 - 0.2 * 30 * 1.5 + 10 * 6), "or of what a filter leaves of it");
+	scan.found_ns = 20;
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 120, 1), 120 + 90 - 20 - 0.2 * 55 + 10), "and beside finding rows");
+	scan.found_ns = 0;
+	costs.far_walk_ns = 2 * costs.walk_ns;
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 40, 1), 40 + 90 + 10), "but not beside less than none of it");
+	scan.map_others_ns = 20;
+	ok(near(hjg_model_crowded_reading_ns(&costs, &scan, 40, 1), 40 + 90 + 30), "what others read is mapped, too");
+	ok(near(hjg_model_mappers(8, 1), 1) && near(hjg_model_mappers(2, 2), 1.5) && near(hjg_model_mappers(1, 8), 1), "pages of one range are mapped by one process, those of more by several");
 }
 
 /* Test what a join's filter saves in the scan that it is tested by. */
@@ -474,6 +485,8 @@ test_grouping(void)
 	other.nvarlenas = 1;
 	ok(hjg_model_group_ns(costs, &other) > hjg_model_group_ns(costs, &large) && hjg_model_exchange_ns(costs, &other) > hjg_model_exchange_ns(costs, &large),
 	   "strings cost more, in the table and in files");
+	other.remembered = 1;
+	ok(near(hjg_model_group_ns(costs, &other) - hjg_model_group_ns(costs, &large), other.ngroups * costs->varlena_ns), "words that are remembered are not compared");
 	other = large;
 	other.ncolumns = 6;
 	ok(hjg_model_exchange_ns(costs, &other) > hjg_model_exchange_ns(costs, &large), "columns cost more in files");
