@@ -477,7 +477,7 @@ find_last(ProgramRun *run, HjgKResult *args, const HjgKPiece *pieces, hjg_u32 np
 		args->prefix = args->prefix << HJG_K_ORDER_BITS | bin;
 		args->last = ((args->prefix + 1) << args->shift) - 1;
 		*ngroups = before + bins[bin];
-		if (args->shift == 0 || *ngroups - first_groups <= hjg_cuda_program_few_more)
+		if (args->shift == 0 || (*ngroups - first_groups <= hjg_cuda_program_few_more && *ngroups <= run->program->head->max_groups))
 			return HJG_OK;
 	}
 }

@@ -223,8 +223,8 @@ check_grouping(PlannerInfo *root, const HjgGrouping *grouping, double rows, HjgP
 	if (why != NULL)
 		return why;
 	program->ngroups = program->returned = estimate_program_groups(root, grouping, &columns, rows);
-	/* the device tests and orders groups of the query, on one GPU */
-	if (are_keys_numbered(grouping, &columns) && grouping->keys != NIL && hjg_planner_gpu(hjg_planner_facts(root))->ngpus == 1)
+	/* the device tests and orders groups, if they are those of the query */
+	if (are_keys_numbered(grouping, &columns) && grouping->keys != NIL)
 	{
 		program->returned *= clauselist_selectivity(root, grouping->having, 0, JOIN_INNER, NULL);
 		program->first = find_first_groups(root, grouping, &columns);
@@ -325,7 +325,9 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	shape.ngroups = program->returned;
 	shape.nsteps = last->work.nsteps;
 	program->path = rows->path;
-	program->ns = hjg_planner_program_ns(facts, &shape, &divided);
+	/* several GPUs would have parts of the groups, of which none can be left out */
+	divided = program->first.n == 0 && program->ngroups <= MOST_GROUPS;
+	program->ns = divided ? hjg_planner_program_ns(facts, &shape, &divided) : hjg_model_program_ns(&shape, 1);
 	program->device = (HjgDeviceId) {.kind = HJG_KIND_CUDA, .number = divided ? HJG_NO_NUMBER : hjg_planner_gpu(facts)->number};
 	return true;
 }
