@@ -292,6 +292,14 @@ foreach my $fault ('die:build:1', 'exit:build:1', 'die:probe:1', 'die:result:1',
 	cmp_ok($failing->safe_psql('postgres', q{SELECT sum(value) FROM hjoin_gpu_stat WHERE name LIKE 'fallback%'}), '>', 0, "$fault: the fallback is counted");
 	$failing->stop;
 }
+foreach my $fault ('die:build:1', 'corrupt:result:1')
+{
+	my $failing = start_with("fetched_$fault" =~ tr/:/_/r, $fault);
+	is_cores($failing, $queries[$fetched], 0, "$fault, with strings that were to be fetched");
+	is_cores($failing, $queries[$fetched], -1, "$fault, once more");
+	ok(defined wait_until(sub { is_idle($failing) }, 10), "$fault: nothing is left leased");
+	$failing->stop;
+}
 my $refusing = start_with('refusing', 'die:build:1');
 my ($rc, $out, $err) = $refusing->psql('postgres', "SET hjoin_gpu.on_fallback = error; $program $queries[3]");
 like($err, qr/ERROR:  grouping could not run in the device process: device process lost/, 'hjoin_gpu.on_fallback = error raises one');
