@@ -22,7 +22,7 @@
 #define MOST_SLOTS 0x7FFFFFFFu
 
 size_t		hjg_cuda_program_generous_bytes = (size_t) 64 << 20;
-hjg_u64		hjg_cuda_program_few_more = 1000;
+hjg_u64		hjg_cuda_program_few_more = 100;
 
 HJG_CUDA_KERNEL(hjg_k_fill_records, IMAGE);
 HJG_CUDA_KERNEL(hjg_k_group_rows, IMAGE);

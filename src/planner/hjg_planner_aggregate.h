@@ -46,6 +46,7 @@ typedef struct HjgPlannedProgram
 	HjgDeviceId device;			/* without a number: all GPUs */
 	double		ngroups;		/* groups that it is expected to make, of which the node makes its own */
 	double		returned;		/* of these, how many come back */
+	Relids		fetched;		/* tables of which a row is read for each of these */
 	HjgFirstGroups first;
 	double		ns;				/* predicted time */
 	uint32		number;			/* that it has each time it is planned */

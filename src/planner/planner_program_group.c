@@ -223,6 +223,7 @@ check_grouping(PlannerInfo *root, const HjgGrouping *grouping, double rows, HjgP
 	if (why != NULL)
 		return why;
 	program->ngroups = program->returned = estimate_program_groups(root, grouping, &columns, rows);
+	program->fetched = columns.tables;
 	/* the device tests and orders groups, if they are those of the query */
 	if (are_keys_numbered(grouping, &columns) && grouping->keys != NIL)
 	{
@@ -279,6 +280,19 @@ add_groups_between(HjgProgramShape *shape, double rows, double ngroups)
 	shape->driving_values = shape->driving_probes = 0;
 }
 
+/* Add the rows that are fetched for groups: each takes a look at its page, as a page that has changed does. */
+static void
+add_fetched(PlannerInfo *root, const HjgPlannedProgram *program, HjgProgramShape *shape)
+{
+	for (int rti = -1; (rti = bms_next_member(program->fetched, rti)) >= 0;)
+	{
+		const RelOptInfo *rel = find_base_rel(root, rti);
+
+		shape->live_pages += program->returned;
+		shape->live_rows += program->returned * rel->tuples / Max(rel->pages, 1);
+	}
+}
+
 /* Find why a GPU cannot make the distinct values below the groups of a query, or NULL; sets their number. */
 static const char *
 check_distinct(PlannerInfo *root, const HjgGrouping *grouping, double rows, double *nvalues)
@@ -325,6 +339,7 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	shape.ngroups = program->returned;
 	shape.nsteps = last->work.nsteps;
 	program->path = rows->path;
+	add_fetched(root, program, &shape);
 	/* several GPUs would have parts of the groups, of which none can be left out */
 	divided = program->first.n == 0 && program->ngroups <= MOST_GROUPS;
 	program->ns = divided ? hjg_planner_program_ns(facts, &shape, &divided) : hjg_model_program_ns(&shape, 1);

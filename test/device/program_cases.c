@@ -14,7 +14,7 @@
 #define MOST_SEGMENTS 4
 #define FOREIGN 300				/* serial numbers of other relations that are below */
 #define NBUCKETS 8192
-#define MOST_UNWANTED 1000		/* groups beside those that are wanted, which may come if only the first ones are */
+#define MOST_UNWANTED 100		/* groups beside those that are wanted, which may come if only the first ones are */
 
 /* A value; 0 if it is NULL. */
 typedef struct Cell
