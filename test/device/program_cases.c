@@ -934,11 +934,25 @@ is_before(const HjgProgram *head, const ProgramGroup *group, const ProgramGroup 
 	return head->descending ? left.number > right.number : left.number < right.number;
 }
 
+static const HjgProgram *ordering;
+
+static int
+compare_groups(const void *a, const void *b)
+{
+	const ProgramGroup *left = *(ProgramGroup *const *) a;
+	const ProgramGroup *right = *(ProgramGroup *const *) b;
+
+	return is_before(ordering, left, right) ? -1 : is_before(ordering, right, left) ? 1 : 0;
+}
+
 /* Find the groups that the result must have, and those that it may have. */
 static void
 evaluate_result(Writer *w)
 {
 	const Index *groups = w->filled[w->result.source];
+	ProgramGroup **passing = malloc((groups->entries.n + 1) * sizeof(ProgramGroup *));
+	const ProgramGroup *last = NULL;
+	size_t		npassing = 0;
 
 	for (size_t g = 0; g < groups->entries.n; g++)
 	{
@@ -947,20 +961,18 @@ evaluate_result(Writer *w)
 
 		group->passes = evaluate_row(w, NULL, &w->result, (hjg_u32) g, regs);
 		group->place = regs[w->head.order];
+		if (group->passes)
+			passing[npassing++] = group;
 	}
-	for (size_t g = 0; g < groups->entries.n; g++)
+	if (w->head.first_groups > 0 && npassing > 0)
 	{
-		ProgramGroup *group = (ProgramGroup *) index_entry(groups, (int) g);
-		hjg_u64		before = 0;
-
-		for (size_t other = 0; other < groups->entries.n && group->passes && before < w->head.first_groups; other++)
-		{
-			const ProgramGroup *another = (const ProgramGroup *) index_entry(groups, (int) other);
-
-			before += another->passes && is_before(&w->head, another, group);
-		}
-		group->wanted = group->passes && (w->head.first_groups == 0 || before < w->head.first_groups);
+		ordering = &w->head;
+		qsort(passing, npassing, sizeof(passing[0]), compare_groups);
+		last = passing[(w->head.first_groups < npassing ? w->head.first_groups : npassing) - 1];
 	}
+	for (size_t i = 0; i < npassing; i++)
+		passing[i]->wanted = last == NULL || !is_before(&w->head, last, passing[i]);
+	free(passing);
 }
 
 /* ---- the block ---- */
