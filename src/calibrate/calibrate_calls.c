@@ -203,7 +203,7 @@ measure_memory(HjgUnitCosts *costs)
 	pfree(memory);
 }
 
-/* Of shared memory that another process has filled, as far as the system is concerned: a second mapping of it is read. */
+/* Measure the time to map a page of shared memory that another process has filled: a second mapping of it is read. */
 double
 hjg_calibrate_mapping_ns(Size bytes)
 {

@@ -2,8 +2,8 @@
  * hjg_cuda_program.h
  *	  Programs on a GPU: declarations that the files device_cuda_program*.c and device_cuda_resident.c share.
  *
- * A program is copied and checked (hjg_device_program.h), its columns are brought to the device (device_cuda_resident.c), and its
- * pipelines run one after the other (device_cuda_pipeline.c).  Until the job ends, the driver (device_cuda_program.c) has the
+ * A program is copied and checked (hjg_device_program.h), its columns are brought to the device (device_cuda_resident.c), and it
+ * runs there (device_cuda_run.c).  Until the job ends, the driver (device_cuda_program.c) has the
  * result in host memory, and nothing on the device.
  */
 #ifndef HJG_CUDA_PROGRAM_H
@@ -42,7 +42,7 @@ extern void hjg_cuda_resident_release(HjgCudaDevice *device, HjgCudaColumn *colu
 /* Drop all columns of the device that no program uses; returns the bytes of the others. */
 extern size_t hjg_cuda_resident_drop(HjgCudaDevice *device);
 
-/* ---- device_cuda_pipeline.c: running a program ---- */
+/* ---- device_cuda_run.c: running a program ---- */
 
 /* A program with its result. */
 typedef struct HjgCudaProgram

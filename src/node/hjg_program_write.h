@@ -3,7 +3,7 @@
  *	  Writes the plan below a GpuAggregate as a program for the device process (layout/hjg_program.h).
  *
  * Internal to the room "node". node_program.c decides, runs the program and takes its groups; node_program_group.c writes groups,
- * node_program_rows.c the pipelines of scans and joins, node_program_filter.c conditions, node_program_expr.c arguments of aggregates;
+ * node_program_rows.c the pipelines of scans, node_program_join.c those of joins, node_program_filter.c conditions, node_program_expr.c arguments of aggregates;
  * node_program_block.c has the block that all of them write to.
  *
  * Every function that writes returns false, or -1, if something cannot be written; writer->why says what.
@@ -145,10 +145,10 @@ extern int	hjg_program_source(HjgProgramWriter *writer, HjgProgramSource source)
 extern int	hjg_program_load(HjgProgramWriter *writer, HjgProgramValue *value);
 /* Have n values in registers one after the other; returns the first one, or -1. They are copies if *taken is set. */
 extern int	hjg_program_load_all(HjgProgramWriter *writer, HjgProgramValue **values, int n, bool *taken);
-/* Begin a pipeline over the collection, or over the groups of the table that was written last; */
+/* Begin a pipeline over the collection, or over the groups of the table that was written last. */
 extern void hjg_program_begin_pipeline(HjgProgramWriter *writer);
 extern void hjg_program_begin_groups(HjgProgramWriter *writer);
-/* and end it with a table that it fills; last: the result's, for which it is divided among the devices. */
+/* End the pipeline with a table that it fills; last: the result's, for which it is divided among the devices. */
 extern bool hjg_program_end_pipeline(HjgProgramWriter *writer, HjgProgramTable table, bool last);
 /* Count the rows, or groups, of the current pipeline, at most. */
 extern uint64 hjg_program_source_rows(const HjgProgramWriter *writer);
@@ -165,6 +165,11 @@ extern int	hjg_program_finish(HjgProgramWriter *writer, const HjgProgram *head, 
  * values[] of the wanted columns. scan: the plan's table, if it is one.
  */
 extern bool hjg_program_write_rows(HjgProgramWriter *writer, PlanState *plan, HjgScan *scan, const Bitmapset *wanted, HjgProgramValue *values);
+
+/* ---------- node_program_join.c ---------- */
+
+/* Write the pipelines of a join, as hjg_program_write_rows() does. */
+extern bool hjg_program_write_join(HjgProgramWriter *writer, HjgJoinState *join, const Bitmapset *wanted, HjgProgramValue *values);
 
 /* ---------- node_program_group.c ---------- */
 

@@ -98,7 +98,7 @@ find_strings(TupleDesc desc, const Bitmapset *attnos)
 	Bitmapset  *strings = NULL;
 
 	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
-		if (TupleDescAttr(desc, attno - 1)->attlen == -1 && getBaseType(TupleDescAttr(desc, attno - 1)->atttypid) != NUMERICOID)
+		if (hjg_scan_is_string(TupleDescAttr(desc, attno - 1)))
 			strings = bms_add_member(strings, attno);
 	return strings;
 }

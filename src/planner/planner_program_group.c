@@ -368,6 +368,37 @@ returns_groups(const Query *parse)
 		parse->distinctClause == NIL && parse->setOperations == NULL && parse->rowMarks == NIL && parse->groupClause != NIL;
 }
 
+/*
+ * Does HAVING compare keys and aggregates with constants and parameters of the query? Others are core's: a subquery's groups must be tested
+ * on the device.
+ */
+static bool
+is_having_simple(const List *having)
+{
+	ListCell   *lc;
+
+	foreach(lc, having)
+	{
+		const OpExpr *clause = lfirst(lc);
+		int			noperands = 0;
+
+		if (!IsA(clause, OpExpr) || list_length(clause->args) != 2)
+			return false;
+		for (int i = 0; i < 2; i++)
+		{
+			const Node *arg = (const Node *) hjg_scan_strip_relabel(list_nth(clause->args, i));
+
+			if (IsA(arg, Const) || (IsA(arg, Param) && ((const Param *) arg)->paramkind == PARAM_EXTERN))
+				noperands++;
+			else if (!IsA(arg, Var) && !IsA(arg, Aggref))
+				return false;
+		}
+		if (noperands != 1)
+			return false;
+	}
+	return true;
+}
+
 void
 hjg_planner_note_groups(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *input_rel, RelOptInfo *grouped_rel)
 {
@@ -378,7 +409,8 @@ hjg_planner_note_groups(PlannerInfo *root, const HjgGrouping *grouping, RelOptIn
 	double		ngroups;
 
 	if (rows == NULL || check_terms(root, grouping, &columns) != NULL ||
-		!are_keys_numbered(grouping, &columns) || !are_aggregates_numbers(grouping) || !are_results_plain(grouping))
+		!are_keys_numbered(grouping, &columns) || !are_aggregates_numbers(grouping) || !are_results_plain(grouping) ||
+		!is_having_simple(grouping->having))
 		return;
 	hjg_planner_program_input(rows->path, &input);
 	ngroups = estimate_program_groups(root, grouping, &columns, input_rel->rows);

@@ -192,6 +192,8 @@ typedef struct HjgCollection
 extern const char *hjg_scan_collect(SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filter, double most_live,
 									HjgCollection *collection);
 extern void hjg_scan_collect_end(HjgCollection *collection);
+/* Is an attribute a string to programs: of variable length, and no numeric? */
+extern bool hjg_scan_is_string(Form_pg_attribute attribute);
 /* Was this program, over rows that were collected, refused lately (hjg_kept_note_refused())? */
 extern bool hjg_scan_program_refused(uint32 program);
 

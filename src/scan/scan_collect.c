@@ -9,7 +9,9 @@
 
 #include "access/heapam.h"
 #include "access/tableam.h"
+#include "catalog/pg_type_d.h"
 #include "miscadmin.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -389,6 +391,12 @@ hjg_scan_fetcher_end(HjgRowFetcher *fetcher)
 {
 	hjg_scan_heap_leave(fetcher->scan);
 	fetcher->block = InvalidBlockNumber;
+}
+
+bool
+hjg_scan_is_string(Form_pg_attribute attribute)
+{
+	return attribute->attlen == -1 && getBaseType(attribute->atttypid) != NUMERICOID;
 }
 
 bool

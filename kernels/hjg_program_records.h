@@ -1,0 +1,313 @@
+/*
+ * hjg_program_records.h
+ *	  Hash tables and groups of a program (layout/hjg_program.h): records that rows are looked up in, entered into and added to.  In
+ *	  the common subset of CUDA and C, so that a device emulated on the host runs the same text.
+ *
+ * Open addressing: a key is in the first record from its home that was empty, at most HJG_RECORD_VISITS away.  A record's first
+ * word tells its state and most of the hash.  Who finds it empty claims it by compare-and-swap, writes the record, and then
+ * declares it ready; others with the same hash come again until it is.  They do not wait in a loop of their own: threads of a warp
+ * that claim a record have written it when the others look again.  Records never become empty again.
+ */
+#ifndef HJG_PROGRAM_RECORDS_H
+#define HJG_PROGRAM_RECORDS_H
+
+#include "layout/hjg_hash.h"
+#include "layout/hjg_program_args.h"
+
+#ifdef __CUDACC__
+#define HJG_PROGRAM_STEP static __device__ __forceinline__
+#define HJG_CELL_LOAD(p) (*(const volatile hjg_u64 *) (p))	/* past a multiprocessor's own cache */
+#define HJG_CELL_STORE(p, v) (*(volatile hjg_u64 *) (p) = (v))
+#define HJG_CELL_FENCE() __threadfence()
+#define HJG_CELL_CLAIM(p, v) atomicCAS((unsigned long long *) (p), 0ull, (unsigned long long) (v))
+#define HJG_CELL_ADD(p, v) atomicAdd((unsigned long long *) (p), (unsigned long long) (v))
+#define HJG_CELL_MIN(p, v) atomicMin((long long *) (p), (long long) (v))
+#define HJG_CELL_MAX(p, v) atomicMax((long long *) (p), (long long) (v))
+#else
+#define HJG_PROGRAM_STEP static inline __attribute__((always_inline))
+#define HJG_CELL_LOAD(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define HJG_CELL_STORE(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+#define HJG_CELL_FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define HJG_CELL_CLAIM(p, v) __sync_val_compare_and_swap(p, (hjg_u64) 0, v)
+#define HJG_CELL_ADD(p, v) ((void) __atomic_fetch_add(p, v, __ATOMIC_RELAXED))
+#define HJG_CELL_MIN(p, v) (*(int64_t *) (p) = (v))
+#define HJG_CELL_MAX(p, v) (*(int64_t *) (p) = (v))
+#endif
+
+#define HJG_PROGRAM_AT(type, address) ((type *) (size_t) (address))
+
+/* Most records that a search visits: at half load, which tables have at most, one key in a billion needs a hundred. */
+#define HJG_RECORD_VISITS 1024u
+#define HJG_NEAR_VISITS 8u		/* of a block's own table */
+
+/* States of a record; a hash without these bits is beside them. */
+#define HJG_RECORD_CLAIMED 1ull
+#define HJG_RECORD_READY 2ull
+#define HJG_RECORD_STATES 3ull
+
+typedef struct HjgProgramRow
+{
+	int64_t    *regs;
+	hjg_u32		stride;
+	hjg_u32		nulls;			/* a bit for each register */
+	hjg_u32		segment;		/* number of the segment that it comes from */
+	const hjg_u64 *group;		/* or the group that it is */
+} HjgProgramRow;
+
+/* A key: the registers of a list, or consecutive ones. */
+typedef struct HjgProgramKey
+{
+	const int64_t *regs;
+	const hjg_u8 *list;			/* or NULL */
+	hjg_u32		stride;
+	hjg_u32		nkeys;
+	hjg_u32		nulls;			/* a bit for each key, where NULL is a key */
+} HjgProgramKey;
+
+/* ---- tables ---- */
+
+HJG_PROGRAM_STEP hjg_u64
+hjg_program_key_at(const HjgProgramKey *key, hjg_u32 k)
+{
+	return (hjg_u64) key->regs[(key->list != 0 ? key->list[k] : k) * key->stride];
+}
+
+HJG_PROGRAM_STEP hjg_u64
+hjg_program_hash(const HjgProgramKey *key)
+{
+	hjg_u64		hash = key->nulls;
+
+	for (hjg_u32 k = 0; k < key->nkeys; k++)
+		hash = hjg_mix64(hjg_hash_seed, hjg_program_key_at(key, k) ^ (hash + (hjg_u64) 0x9e3779b97f4a7c15 * k));
+	return hash;
+}
+
+HJG_PROGRAM_STEP hjg_u64 *
+hjg_program_record(const HjgKRecords *table, hjg_u32 slot)
+{
+	return HJG_PROGRAM_AT(hjg_u64, table->records) + (hjg_u64) slot * table->record_words;
+}
+
+HJG_PROGRAM_STEP hjg_u32
+hjg_program_home(const HjgKRecords *table, hjg_u64 hash)
+{
+	return (hjg_u32) ((hash >> 32) * table->nslots >> 32);
+}
+
+HJG_PROGRAM_STEP hjg_u32
+hjg_program_next(const HjgKRecords *table, hjg_u32 slot)
+{
+	return slot + 1 == table->nslots ? 0 : slot + 1;
+}
+
+/* Does a ready record have the key? */
+HJG_PROGRAM_STEP int
+hjg_program_has_key(const hjg_u64 *record, const HjgProgramKey *key)
+{
+	for (hjg_u32 k = 0; k < key->nkeys; k++)
+		if (HJG_CELL_LOAD(&record[HJG_K_RECORD_KEYS + k]) != hjg_program_key_at(key, k))
+			return 0;
+	return 1;
+}
+
+/* Find the record of a key in a complete table; NULL if there is none. */
+HJG_PROGRAM_STEP const hjg_u64 *
+hjg_program_find(const HjgKRecords *table, const HjgProgramKey *key)
+{
+	const hjg_u64 hash = hjg_program_hash(key);
+	const hjg_u64 ready = (hash & ~HJG_RECORD_STATES) | HJG_RECORD_READY;
+	hjg_u32		slot = hjg_program_home(table, hash);
+
+	for (hjg_u32 visit = 0; visit < HJG_RECORD_VISITS && visit < table->nslots; visit++)
+	{
+		const hjg_u64 *record = hjg_program_record(table, slot);
+
+		if (record[0] == 0)
+			return 0;
+		if (record[0] == ready)
+		{
+			hjg_u32		k = 0;
+
+			while (k < key->nkeys && record[HJG_K_RECORD_KEYS + k] == hjg_program_key_at(key, k))
+				k++;
+			if (k == key->nkeys)
+				return record;
+		}
+		slot = hjg_program_next(table, slot);
+	}
+	return 0;
+}
+
+/* ---- values ---- */
+
+HJG_PROGRAM_STEP hjg_u64
+hjg_program_neutral(hjg_u32 kind)
+{
+	return kind == HJG_K_LEAST ? (hjg_u64) INT64_MAX : kind == HJG_K_GREATEST ? (hjg_u64) INT64_MIN : 0;
+}
+
+/* Compute a row's contribution to a value. */
+HJG_PROGRAM_STEP hjg_u64
+hjg_program_share(HjgKValue value, const HjgProgramRow *row)
+{
+	const hjg_u32 isnull = row->nulls >> value.reg & 1;
+	const int64_t number = row->regs[value.reg * row->stride];
+
+	switch (value.kind)
+	{
+		case HJG_K_ROWS:
+			return 1;
+		case HJG_K_NULLS:
+			return isnull;
+		case HJG_K_SUM_LOW:
+			return (hjg_u32) number;
+		case HJG_K_SUM_HIGH:
+			return (hjg_u64) (number >> 32);
+		case HJG_K_LEAST:
+		case HJG_K_GREATEST:
+			return isnull ? hjg_program_neutral(value.kind) : (hjg_u64) number;
+		default:
+			return (hjg_u64) number;
+	}
+}
+
+HJG_PROGRAM_STEP hjg_u64
+hjg_program_combine(hjg_u32 kind, hjg_u64 a, hjg_u64 b)
+{
+	switch (kind)
+	{
+		case HJG_K_LEAST:
+			return (int64_t) a < (int64_t) b ? a : b;
+		case HJG_K_GREATEST:
+			return (int64_t) a > (int64_t) b ? a : b;
+		default:
+			return a + b;
+	}
+}
+
+/* Add a share to a value that others add to at the same time. */
+HJG_PROGRAM_STEP void
+hjg_program_add(hjg_u32 kind, hjg_u64 *value, hjg_u64 share)
+{
+	switch (kind)
+	{
+		case HJG_K_LEAST:
+			if ((int64_t) share < (int64_t) HJG_CELL_LOAD(value))
+				HJG_CELL_MIN(value, share);
+			break;
+		case HJG_K_GREATEST:
+			if ((int64_t) share > (int64_t) HJG_CELL_LOAD(value))
+				HJG_CELL_MAX(value, share);
+			break;
+		default:
+			if (share != 0)
+				HJG_CELL_ADD(value, share);
+	}
+}
+
+/*
+ * Find the record of a key, or make it: with the payload of the row, or without rows.  NULL: there is no room within most visits.
+ * *made: the record is new.  nulls: the bits that a new record gets.
+ */
+HJG_PROGRAM_STEP hjg_u64 *
+hjg_program_enter(const HjgKPipeline *a, const HjgKRecords *table, const HjgProgramKey *key, const HjgProgramRow *row, hjg_u64 nulls,
+				  hjg_u32 most, int *made)
+{
+	const hjg_u64 hash = hjg_program_hash(key);
+	const hjg_u64 claimed = (hash & ~HJG_RECORD_STATES) | HJG_RECORD_CLAIMED;
+	const hjg_u64 ready = (hash & ~HJG_RECORD_STATES) | HJG_RECORD_READY;
+	hjg_u32		slot = hjg_program_home(table, hash);
+	hjg_u32		visit = 0;
+
+	*made = 0;
+	while (visit < most && visit < table->nslots)
+	{
+		hjg_u64    *record = hjg_program_record(table, slot);
+		hjg_u64		word = HJG_CELL_LOAD(&record[0]);
+
+		if (word == 0)
+		{
+			word = HJG_CELL_CLAIM(&record[0], claimed);
+			if (word == 0)
+			{
+				record[HJG_K_RECORD_NULLS] = nulls;
+				for (hjg_u32 k = 0; k < key->nkeys; k++)
+					record[HJG_K_RECORD_KEYS + k] = hjg_program_key_at(key, k);
+				for (hjg_u32 v = 0; v < a->nvalues; v++)
+					record[HJG_K_RECORD_KEYS + key->nkeys + v] = a->values[v].kind == HJG_K_PAYLOAD ?
+						hjg_program_share(a->values[v], row) : hjg_program_neutral(a->values[v].kind);
+				HJG_CELL_FENCE();
+				HJG_CELL_STORE(&record[0], ready);
+				*made = 1;
+				return record;
+			}
+		}
+		if (word == claimed)
+			continue;
+		if (word == ready)
+		{
+			HJG_CELL_FENCE();
+			if ((!a->groups || HJG_CELL_LOAD(&record[HJG_K_RECORD_NULLS]) == key->nulls) && hjg_program_has_key(record, key))
+				return record;
+		}
+		slot = hjg_program_next(table, slot);
+		visit++;
+	}
+	return 0;
+}
+
+/* Make the key of a row's record in the pipeline's sink; false for a key with NULL where that is none. */
+HJG_PROGRAM_STEP int
+hjg_program_sink_key(const HjgKPipeline *a, const HjgProgramRow *row, HjgProgramKey *key)
+{
+	hjg_u32		nulls = 0;
+
+	for (hjg_u32 k = 0; k < a->sink.nkeys; k++)
+		nulls |= (row->nulls >> a->keys[k] & 1) << k;
+	key->regs = row->regs;
+	key->list = a->keys;
+	key->stride = row->stride;
+	key->nkeys = a->sink.nkeys;
+	key->nulls = nulls;
+	return a->groups || nulls == 0;
+}
+
+/* Enter a row into the hash table that the pipeline fills; returns flags. */
+HJG_PROGRAM_STEP hjg_u32
+hjg_program_fill(const HjgKPipeline *a, const HjgProgramRow *row)
+{
+	HjgProgramKey key;
+	hjg_u64		nulls = 0;
+	int			made;
+
+	if (!hjg_program_sink_key(a, row, &key))
+		return 0;
+	for (hjg_u32 v = 0; v < a->nvalues; v++)
+		nulls |= (hjg_u64) (row->nulls >> a->values[v].reg & 1) << v;
+	if (hjg_program_enter(a, &a->sink, &key, row, nulls, HJG_RECORD_VISITS, &made) == 0)
+		return HJG_K_TABLE_FULL;
+	return !made && a->unique ? HJG_K_KEY_TWICE : 0;
+}
+
+/* Add a record of a block's own table to the groups; returns flags. */
+HJG_PROGRAM_STEP hjg_u32
+hjg_program_merge(const HjgKPipeline *a, const hjg_u64 *record)
+{
+	HjgProgramKey key;
+	hjg_u64    *group;
+	int			made;
+
+	key.regs = (const int64_t *) record + HJG_K_RECORD_KEYS;
+	key.list = 0;
+	key.stride = 1;
+	key.nkeys = a->sink.nkeys;
+	key.nulls = (hjg_u32) record[HJG_K_RECORD_NULLS];
+	group = hjg_program_enter(a, &a->sink, &key, 0, key.nulls, HJG_RECORD_VISITS, &made);
+	if (group == 0)
+		return HJG_K_TABLE_FULL;
+	for (hjg_u32 v = 0; v < a->nvalues; v++)
+		hjg_program_add(a->values[v].kind, &group[HJG_K_RECORD_KEYS + key.nkeys + v], record[HJG_K_RECORD_KEYS + key.nkeys + v]);
+	return 0;
+}
+
+#endif							/* HJG_PROGRAM_RECORDS_H */
