@@ -250,7 +250,7 @@ build/test_jobs_tsan: test/device/test_jobs.c test/device/job_support.c $(engine
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Wno-unused-parameter -Itest/device -O1 -fsanitize=thread -o $@ $^ -ldl -lm
 # programs under the sanitizers, on an emulated device with the same
-program_srcs = $(patsubst %,src/device/device_%.c,program_check cuda_program cuda_pipeline cuda_resident cuda_memory)
+program_srcs = $(patsubst %,src/device/device_%.c,program program_check program_pipeline program_result cuda_program cuda_resident cuda_memory cpu_program cpu_steps cpu_sink)
 build/test_program_asan: $(program_test_srcs) test/device/hjg_program_cases.h build/stub_asan/libcuda.so.1 $(program_srcs) $(filter-out $(patsubst src/%.c,build/%.o,$(program_srcs)),$(cuda_test_objs))
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Wno-unused-parameter -Itest/device -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(filter %.c %.o,$^) -ldl -lm
@@ -264,7 +264,9 @@ check-cuda: build/test_large build/test_cuda build/test_payload build/test_progr
 	LD_LIBRARY_PATH=build/stub build/test_cuda
 	LD_LIBRARY_PATH=build/stub build/test_payload
 	LD_LIBRARY_PATH=build/stub build/test_program
+	build/test_program --cpu
 	LD_LIBRARY_PATH=build/stub_asan build/test_program_asan --hostile
+	build/test_program_asan --cpu --hostile
 	LD_LIBRARY_PATH=build/stub build/test_resident
 	LD_LIBRARY_PATH=build/stub build/test_host_joins
 	LD_LIBRARY_PATH=build/stub build/test_jobs

@@ -97,8 +97,10 @@ extern "C" __global__ __launch_bounds__(HJG_K_PROGRAM_THREADS) void
 hjg_k_fill_records(const __grid_constant__ HjgKPipeline a)
 {
 	run_pieces(a, divide_space(a), [&](const HjgProgramRow &row, bool alive) {
-		if (alive)
-			raise_flags(a, hjg_program_fill(&a, &row));
+		HjgProgramKey key;
+
+		if (alive && hjg_program_sink_key(&a, &row, &key))
+			raise_flags(a, hjg_program_fill(&a, &row, &key, hjg_program_hash(&key)));
 	});
 }
 
@@ -178,12 +180,14 @@ hjg_k_group_rows(const __grid_constant__ HjgKPipeline a)
 		if (alive)
 		{
 			HjgProgramKey key;
+			hjg_u64		hash;
 			int			made;
 
 			hjg_program_sink_key(&a, &row, &key);
-			record = hjg_program_enter(&a, &near, &key, &row, key.nulls, HJG_NEAR_VISITS, &made);
+			hash = hjg_program_hash(&key);
+			record = hjg_program_enter(&a, &near, &key, hash, &row, key.nulls, HJG_NEAR_VISITS, &made);
 			if (record == nullptr)
-				record = hjg_program_enter(&a, &a.sink, &key, &row, key.nulls, HJG_RECORD_VISITS, &made);
+				record = hjg_program_enter(&a, &a.sink, &key, hash, &row, key.nulls, HJG_RECORD_VISITS, &made);
 			if (record == nullptr)
 				raise_flags(a, HJG_K_TABLE_FULL);
 		}

@@ -30,8 +30,21 @@
 #define HJG_CELL_FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define HJG_CELL_CLAIM(p, v) __sync_val_compare_and_swap(p, (hjg_u64) 0, v)
 #define HJG_CELL_ADD(p, v) ((void) __atomic_fetch_add(p, v, __ATOMIC_RELAXED))
-#define HJG_CELL_MIN(p, v) (*(int64_t *) (p) = (v))
-#define HJG_CELL_MAX(p, v) (*(int64_t *) (p) = (v))
+#define HJG_CELL_MIN(p, v) hjg_program_replace(p, v, 1)
+#define HJG_CELL_MAX(p, v) hjg_program_replace(p, v, 0)
+#endif
+
+#ifndef __CUDACC__
+/* Replace a number by a less, or a greater, one. */
+HJG_PROGRAM_STEP void
+hjg_program_replace(hjg_u64 *value, hjg_u64 by, int less)
+{
+	hjg_u64		old = HJG_CELL_LOAD(value);
+
+	while ((less ? (int64_t) by < (int64_t) old : (int64_t) by > (int64_t) old) &&
+		   !__atomic_compare_exchange_n(value, &old, by, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
 #endif
 
 #define HJG_PROGRAM_AT(type, address) ((type *) (size_t) (address))
@@ -72,13 +85,20 @@ hjg_program_key_at(const HjgProgramKey *key, hjg_u32 k)
 	return (hjg_u64) key->regs[(key->list != 0 ? key->list[k] : k) * key->stride];
 }
 
+/* Add key k to the hash of those before; the first one is added to the bits of the NULLs. */
+HJG_PROGRAM_STEP hjg_u64
+hjg_program_hash_next(hjg_u64 hash, hjg_u64 key, hjg_u32 k)
+{
+	return hjg_mix64(hjg_hash_seed, key ^ (hash + (hjg_u64) 0x9e3779b97f4a7c15 * k));
+}
+
 HJG_PROGRAM_STEP hjg_u64
 hjg_program_hash(const HjgProgramKey *key)
 {
 	hjg_u64		hash = key->nulls;
 
 	for (hjg_u32 k = 0; k < key->nkeys; k++)
-		hash = hjg_mix64(hjg_hash_seed, hjg_program_key_at(key, k) ^ (hash + (hjg_u64) 0x9e3779b97f4a7c15 * k));
+		hash = hjg_program_hash_next(hash, hjg_program_key_at(key, k), k);
 	return hash;
 }
 
@@ -110,11 +130,10 @@ hjg_program_has_key(const hjg_u64 *record, const HjgProgramKey *key)
 	return 1;
 }
 
-/* Find the record of a key in a complete table; NULL if there is none. */
+/* Find the record of a key with this hash in a complete table; NULL if there is none. */
 HJG_PROGRAM_STEP const hjg_u64 *
-hjg_program_find(const HjgKRecords *table, const HjgProgramKey *key)
+hjg_program_find(const HjgKRecords *table, const HjgProgramKey *key, hjg_u64 hash)
 {
-	const hjg_u64 hash = hjg_program_hash(key);
 	const hjg_u64 ready = (hash & ~HJG_RECORD_STATES) | HJG_RECORD_READY;
 	hjg_u32		slot = hjg_program_home(table, hash);
 
@@ -206,14 +225,13 @@ hjg_program_add(hjg_u32 kind, hjg_u64 *value, hjg_u64 share)
 }
 
 /*
- * Find the record of a key, or make it: with the payload of the row, or without rows.  NULL: there is no room within most visits.
+ * Find the record of a key with this hash, or make it: with the payload of the row, or without rows.  NULL: there is no room within most visits.
  * *made: the record is new.  nulls: the bits that a new record gets.
  */
 HJG_PROGRAM_STEP hjg_u64 *
-hjg_program_enter(const HjgKPipeline *a, const HjgKRecords *table, const HjgProgramKey *key, const HjgProgramRow *row, hjg_u64 nulls,
+hjg_program_enter(const HjgKPipeline *a, const HjgKRecords *table, const HjgProgramKey *key, hjg_u64 hash, const HjgProgramRow *row, hjg_u64 nulls,
 				  hjg_u32 most, int *made)
 {
-	const hjg_u64 hash = hjg_program_hash(key);
 	const hjg_u64 claimed = (hash & ~HJG_RECORD_STATES) | HJG_RECORD_CLAIMED;
 	const hjg_u64 ready = (hash & ~HJG_RECORD_STATES) | HJG_RECORD_READY;
 	hjg_u32		slot = hjg_program_home(table, hash);
@@ -272,19 +290,16 @@ hjg_program_sink_key(const HjgKPipeline *a, const HjgProgramRow *row, HjgProgram
 	return a->groups || nulls == 0;
 }
 
-/* Enter a row into the hash table that the pipeline fills; returns flags. */
+/* Enter a row, whose key has this hash, into the hash table that the pipeline fills; returns flags. */
 HJG_PROGRAM_STEP hjg_u32
-hjg_program_fill(const HjgKPipeline *a, const HjgProgramRow *row)
+hjg_program_fill(const HjgKPipeline *a, const HjgProgramRow *row, const HjgProgramKey *key, hjg_u64 hash)
 {
-	HjgProgramKey key;
 	hjg_u64		nulls = 0;
 	int			made;
 
-	if (!hjg_program_sink_key(a, row, &key))
-		return 0;
 	for (hjg_u32 v = 0; v < a->nvalues; v++)
 		nulls |= (hjg_u64) (row->nulls >> a->values[v].reg & 1) << v;
-	if (hjg_program_enter(a, &a->sink, &key, row, nulls, HJG_RECORD_VISITS, &made) == 0)
+	if (hjg_program_enter(a, &a->sink, key, hash, row, nulls, HJG_RECORD_VISITS, &made) == 0)
 		return HJG_K_TABLE_FULL;
 	return !made && a->unique ? HJG_K_KEY_TWICE : 0;
 }
@@ -302,7 +317,7 @@ hjg_program_merge(const HjgKPipeline *a, const hjg_u64 *record)
 	key.stride = 1;
 	key.nkeys = a->sink.nkeys;
 	key.nulls = (hjg_u32) record[HJG_K_RECORD_NULLS];
-	group = hjg_program_enter(a, &a->sink, &key, 0, key.nulls, HJG_RECORD_VISITS, &made);
+	group = hjg_program_enter(a, &a->sink, &key, hjg_program_hash(&key), 0, key.nulls, HJG_RECORD_VISITS, &made);
 	if (group == 0)
 		return HJG_K_TABLE_FULL;
 	for (hjg_u32 v = 0; v < a->nvalues; v++)

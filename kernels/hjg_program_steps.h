@@ -134,7 +134,7 @@ hjg_program_probe(const HjgKRecords *table, const HjgProgramStep *step, HjgProgr
 	key.nkeys = table->nkeys;
 	key.nulls = 0;
 	if ((row->nulls & key_bits) == 0)
-		record = hjg_program_find(table, &key);
+		record = hjg_program_find(table, &key, hjg_program_hash(&key));
 	if (step->op == HJG_PROGRAM_PROBE_SEMI)
 		return record != 0;
 	if (step->op == HJG_PROGRAM_PROBE_ANTI)

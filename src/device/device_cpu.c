@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device/hjg_device.h"
+#include "device/hjg_device_program.h"
 
 int
 hjg_device_cpus(void)
@@ -98,4 +98,5 @@ const HjgDriver hjg_cpu_driver = {
 	.probe = cpu_probe,
 	.stats = cpu_stats,
 	.free = cpu_free,
+	.programs = &hjg_cpu_program_driver,
 };

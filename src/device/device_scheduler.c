@@ -250,7 +250,7 @@ hjg_scheduler_start(HjgServe *with)
 	__atomic_store_n(&block->nthreads, serve->nthreads, __ATOMIC_RELAXED);
 	hjg_health_open(block);
 	hjg_cuda_region_open(&serve->view);
-	hjg_cuda_program_open(&with->kept);
+	hjg_device_programs_open(&with->kept);
 	hjg_cuda_costs_open(with->view.control);
 	hjg_cl_costs_open(with->view.control);
 	hjg_drivers_open(block->devices, serve->list_all);
@@ -290,7 +290,7 @@ hjg_scheduler_stop(void)
 		hjg_round_drop_join(&job_tasks[i]);
 	hjg_cuda_region_trim(0);
 	hjg_cuda_region_open(NULL);
-	hjg_cuda_program_open(NULL);
+	hjg_device_programs_open(NULL);
 	hjg_cuda_costs_open(NULL);
 	hjg_cl_costs_open(NULL);
 	hjg_health_open(NULL);

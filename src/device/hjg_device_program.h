@@ -1,11 +1,14 @@
 /*
  * hjg_device_program.h
- *	  A program in the device process's own memory, checked.
+ *	  Programs (layout/hjg_program.h) in the device process: checked, run, and their results.
+ *
+ * A program is copied and checked (device_program_check.c), and a machine runs it (hjg_device_program_run.h).  Until the job ends, the driver
+ * (device_program.c) has the result in host memory.
  */
 #ifndef HJG_DEVICE_PROGRAM_H
 #define HJG_DEVICE_PROGRAM_H
 
-#include "engine/hjg_engine.h"
+#include "device/hjg_device.h"
 #include "layout/hjg_program.h"
 
 /* After the check everything in it may be used as it is. */
@@ -48,5 +51,30 @@ hjg_device_column_bytes(const HjgProgramColumn *column, hjg_u32 nrows)
 {
 	return column->nbytes == 0 ? 0 : hjg_device_null_bytes(column, nrows) + (hjg_u64) nrows * column->width;
 }
+
+/* ---- results ---- */
+
+typedef struct HjgProgramResult
+{
+	const HjgEnv *env;
+	hjg_u64    *words;			/* in memory of env */
+	hjg_u64		nwords;
+	HjgJobStats stats;
+} HjgProgramResult;
+
+/* Groups that may come beside the first ones that are wanted, to save a look at all; tests allow none. */
+extern hjg_u64 hjg_device_few_more;
+
+/* ---- device_program.c: the drivers ---- */
+
+/* Set the file of kept columns that programs read; NULL: none. */
+extern void hjg_device_programs_open(const HjgKeptFile *kept);
+
+/* Run a checked program on a device of this number (device_cuda_program.c, device_cpu_program.c). */
+extern HjgStatus hjg_cuda_program_run(int number, HjgProgramResult *result, const HjgDeviceProgram *program, const HjgKeptFile *kept);
+extern HjgStatus hjg_device_run_on_cpu(int number, HjgProgramResult *result, const HjgDeviceProgram *program, const HjgKeptFile *kept);
+
+extern const HjgDriver hjg_cuda_program_driver;
+extern const HjgDriver hjg_cpu_program_driver;
 
 #endif							/* HJG_DEVICE_PROGRAM_H */

@@ -5,7 +5,7 @@
 #ifndef HJG_PROGRAM_CASES_H
 #define HJG_PROGRAM_CASES_H
 
-#include "engine/hjg_engine.h"
+#include "device/hjg_device.h"
 #include "hjg_test_engine.h"
 #include "layout/hjg_program.h"
 
@@ -45,7 +45,7 @@ extern void program_destroy(ProgramCase *c);
 /* Compare a result with the answer; NULL if it is right. */
 extern const char *program_compare(const ProgramCase *c, const hjg_u64 *words, hjg_u64 nwords);
 
-/* Print the times of programs over so many rows (program_times.c). */
-extern void program_times(hjg_u64 nrows);
+/* Print the times of programs over so many rows (program_times.c); pool: NULL, or the threads that run them. */
+extern void program_times(const HjgDriver *driver, HjgPool *pool, hjg_u64 nrows);
 
 #endif							/* HJG_PROGRAM_CASES_H */

@@ -1049,6 +1049,7 @@ write_block(Writer *w, ProgramCase *c)
 	head.values = place_array(&block, &w->values);
 	head.arguments = place_array(&block, &w->arguments);
 	head.max_groups = c->ngroups;
+	head.max_bytes = (hjg_u64) 1 << 40;
 	head.nbytes = block.n * 8;
 	memcpy(block.data, &head, sizeof(head));
 	c->block = block.data;

@@ -224,6 +224,7 @@ write_query(const Data *data, const Query *query, char *block)
 	*groups = (HjgProgramTable) {.nkeys = query->nkeys, .has_groups = 1, .narguments = query->nsums};
 	groups->max_rows = groups->expected_rows = query->groups > 0 ? query->groups : pipelines[0].nrows / 4 + 1;
 	head.max_groups = groups->max_rows;
+	head.max_bytes = UINT64_MAX;
 	head.first_groups = query->first_groups;
 	head.descending = 1;
 	head.first_step = nsteps;
@@ -248,7 +249,7 @@ write_query(const Data *data, const Query *query, char *block)
 
 /* Run a query and print its times. */
 static bool
-time_query(const Query *query, const char *block, hjg_u64 nbytes, HjgPool *pool)
+time_query(const HjgDriver *driver, const Query *query, const char *block, hjg_u64 nbytes, HjgPool *pool)
 {
 	const HjgJoinSpec spec = {.key_width = 8, .mode = HJG_MATCH_PROGRAM};
 	const HjgSegment segment = {.keys = block, .nrows = (hjg_u32) (nbytes / 8)};
@@ -262,36 +263,34 @@ time_query(const Query *query, const char *block, hjg_u64 nbytes, HjgPool *pool)
 		void	   *join;
 
 		memory_init(&memory, pool);
-		status = hjg_cuda_program_driver.build(0, &memory.env, &spec, &segment, 1, &join);
+		status = driver->build(0, &memory.env, &spec, &segment, 1, &join);
 		if (status != HJG_OK)
 			break;
-		hjg_cuda_program_driver.stats(join, &stats);
+		driver->stats(join, &stats);
 		printf("# %s, run %d: %.2f ms; on the device: copies %.2f, tables %.2f, groups %.2f ms\n", query->name, i + 1,
 			   (double) (hjg_now_ns() - started) / 1e6, (double) stats.transfer_ns / 1e6, (double) stats.build_ns / 1e6,
 			   (double) stats.probe_ns / 1e6);
-		hjg_cuda_program_driver.free(join);
+		driver->free(join);
 	}
 	return status == HJG_OK;
 }
 
 void
-program_times(hjg_u64 nrows)
+program_times(const HjgDriver *driver, HjgPool *pool, hjg_u64 nrows)
 {
-	HjgPool    *pool = hjg_pool_create(hjg_device_cpus());
 	HjgKeptFile kept;
 	Data		data;
 	char	   *block;
 
 	data_create(&data, nrows);
 	kept = (HjgKeptFile) {.base = data.memory, .nbytes = data.nbytes};
-	hjg_cuda_program_open(&kept);
+	hjg_device_programs_open(&kept);
 	block = malloc(((size_t) data.nsegments + data.norders) * (8 * sizeof(HjgProgramColumn) + 64) + 65536);
 	printf("# %llu rows, %zu MB of columns\n", (unsigned long long) data.nsegments * SEGMENT_ROWS, data.nbytes >> 20);
 	for (size_t q = 0; q < sizeof(queries) / sizeof(queries[0]); q++)
-		claim(time_query(&queries[q], block, write_query(&data, &queries[q], block), pool), "%s is timed", queries[q].name);
+		claim(time_query(driver, &queries[q], block, write_query(&data, &queries[q], block), pool), "%s is timed", queries[q].name);
 	free(block);
 	free(data.memory);
 	for (int c = 0; c < NCOLUMNS; c++)
 		free(data.columns[c]);
-	hjg_pool_destroy(pool);
 }

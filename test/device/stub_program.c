@@ -31,7 +31,10 @@ run_rows(const HjgKPipeline *a, const void *arg, Sink sink)
 static void
 fill_row(const HjgKPipeline *a, const void *arg, const HjgProgramRow *row)
 {
-	*AT(hjg_u32, a->flags) |= hjg_program_fill(a, row);
+	HjgProgramKey key;
+
+	if (hjg_program_sink_key(a, row, &key))
+		*AT(hjg_u32, a->flags) |= hjg_program_fill(a, row, &key, hjg_program_hash(&key));
 }
 
 static void
@@ -46,12 +49,14 @@ group_row(const HjgKPipeline *a, const void *arg, const HjgProgramRow *row)
 	const HjgKRecords *near = arg;
 	HjgProgramKey key;
 	hjg_u64    *record;
+	hjg_u64		hash;
 	int			made;
 
 	hjg_program_sink_key(a, row, &key);
-	record = hjg_program_enter(a, near, &key, row, key.nulls, HJG_NEAR_VISITS, &made);
+	hash = hjg_program_hash(&key);
+	record = hjg_program_enter(a, near, &key, hash, row, key.nulls, HJG_NEAR_VISITS, &made);
 	if (record == NULL)
-		record = hjg_program_enter(a, &a->sink, &key, row, key.nulls, HJG_RECORD_VISITS, &made);
+		record = hjg_program_enter(a, &a->sink, &key, hash, row, key.nulls, HJG_RECORD_VISITS, &made);
 	if (record == NULL)
 		*AT(hjg_u32, a->flags) |= HJG_K_TABLE_FULL;
 	for (hjg_u32 v = 0; v < a->nvalues && record != NULL; v++)

@@ -1,9 +1,9 @@
 /*
  * test_program.c
- *	  Programs on a GPU: random ones give the answers of an evaluator of their own, hostile ones are refused or harmless, columns
+ *	  Programs on a GPU, or with --cpu on the processor's threads: random ones give the answers of an evaluator of their own, hostile ones are refused or harmless, columns
  *	  stay on the device and make room, and every call of the driver API may fail.
  *
- * Runs on a real device if there is one, and on the stub as test_cuda.c does; --short does less, --hostile is for a sanitizer,
+ * Runs on a real GPU if there is one, and on the stub as test_cuda.c does; --short does less, --hostile is for a sanitizer,
  * --times measures programs over HJG_TEST_ROWS rows instead (60 million).  HJG_TEST_SEED changes the programs.
  */
 #include <string.h>
@@ -20,8 +20,16 @@
 
 static HjgStub *stub;
 static bool alone = true;		/* no other thread runs programs */
-static const HjgDriver *const driver = &hjg_cuda_program_driver;
+static const HjgDriver *driver = &hjg_cuda_program_driver;
+static HjgProgramMachine *machine = &hjg_cuda_machine;
+static HjgPool *pool;			/* of the processor's threads */
 static const HjgJoinSpec program_spec = {.key_width = 8, .mode = HJG_MATCH_PROGRAM};
+
+static bool
+on_cpu(void)
+{
+	return machine == &hjg_cpu_machine;
+}
 
 /* ---- one program ---- */
 
@@ -98,7 +106,7 @@ run_program(const ProgramCase *c, const HjgEnv *env, HjgStatus *status)
 	void	   *join;
 
 	if (alone)
-		hjg_cuda_program_open(&kept);
+		hjg_device_programs_open(&kept);
 	*status = driver->build(0, env, &program_spec, segments, nsegments, &join);
 	if (stub != NULL && alone && stub->in_flight != 0)
 		return "a program leaves work in flight";
@@ -120,7 +128,7 @@ run_rightly(const ProgramCase *c)
 	HjgStatus	status;
 	const char *wrong;
 
-	memory_init(&memory, NULL);
+	memory_init(&memory, pool);
 	wrong = run_program(c, &memory.env, &status);
 	if (wrong == NULL && status != (c->refused ? HJG_ERR_INPUT : HJG_OK))
 		wrong = status == HJG_OK ? "a key that comes twice is not noticed" : hjg_status_text(status);
@@ -161,21 +169,23 @@ static void
 test_all_answers(void)
 {
 	const int	times = short_run ? 1 : 5;
-	const size_t generous = hjg_cuda_program_generous_bytes;
-	const hjg_u64 few_more = hjg_cuda_program_few_more;
+	const size_t generous = machine->generous_bytes;
+	const hjg_u64 few_more = hjg_device_few_more;
 
 	test_answers("of few rows", &(ProgramShape) {.most_rows = 300}, 60 * times);
 	test_answers("of more rows", &(ProgramShape) {.most_rows = 20000}, 8 * times);
 	test_answers("with many groups", &(ProgramShape) {.most_rows = 30000, .many_groups = true}, 4 * times);
 	test_answers("with groups of groups", &(ProgramShape) {.npipelines = 3, .most_rows = 300, .nested = true}, 20 * times);
 	test_answers("with keys that come twice", &(ProgramShape) {.npipelines = 2, .most_rows = 200, .repeated_keys = true}, 8 * times);
-	hjg_cuda_program_generous_bytes = 0;
+	machine->generous_bytes = 0;
 	test_answers("whose tables grow", &(ProgramShape) {.npipelines = 3, .most_rows = 30000, .many_groups = true, .outgrown = true}, 4 * times);
-	hjg_cuda_program_generous_bytes = generous;
-	hjg_cuda_program_few_more = 0;
+	machine->generous_bytes = generous;
+	hjg_device_few_more = 0;
 	test_answers("whose first groups come almost alone", &(ProgramShape) {.most_rows = 300}, 60 * times);
 	test_answers("of many, whose first groups come almost alone", &(ProgramShape) {.most_rows = 3000, .many_groups = true}, 20 * times);
-	hjg_cuda_program_few_more = few_more;
+	hjg_device_few_more = few_more;
+	if (on_cpu())
+		return;
 	hjg_cuda_resident_piece_bytes = 40000;
 	test_answers("whose columns come in many pieces", &(ProgramShape) {.most_rows = 2000}, 10 * times);
 	hjg_cuda_resident_piece_bytes = (size_t) 8 << 20;
@@ -189,8 +199,46 @@ status_of(const ProgramCase *c)
 	Memory		memory;
 	HjgStatus	status;
 
-	memory_init(&memory, NULL);
+	memory_init(&memory, pool);
 	return run_program(c, &memory.env, &status) == NULL && memory_is_clean(&memory) ? status : (HjgStatus) -1;
+}
+
+/* A GPU's memory has copies of columns, which are compared with what was written. */
+static void
+test_changed_columns(ProgramCase *c)
+{
+	(void) hjg_cuda_resident_drop(hjg_cuda_made(0));
+	for (size_t i = 0; i < c->kept_bytes; i++)
+		c->kept[i] ^= 1;
+	claim(status_of(c) == HJG_ERR_INPUT, "columns that are not as they were written are refused");
+	for (size_t i = 0; i < c->kept_bytes; i++)
+		c->kept[i] ^= 1;
+	claim(run_rightly(c) == NULL, "and the program is right with sound ones");
+}
+
+/* Find the least memory that a program runs in, with the help of which it is right. */
+static void
+test_memory_limit(const ProgramCase *c)
+{
+	HjgProgram *head = (HjgProgram *) c->block;
+	const hjg_u64 most = head->max_bytes;
+	hjg_u64		least = 0;
+	const char *wrong = NULL;
+
+	for (hjg_u64 step = (hjg_u64) 1 << 30; step > 0 && wrong == NULL; step /= 2)
+	{
+		HjgStatus	status;
+
+		head->max_bytes = least + step;
+		status = status_of(c);
+		wrong = status == HJG_OK || status == HJG_ERR_MEMORY ? NULL : hjg_status_text(status);
+		least += status == HJG_ERR_MEMORY ? step : 0;
+	}
+	claim(wrong == NULL && least > 10000 && least < 100000000, "a program whose tables have less memory than %llu bytes ends so",
+		  (unsigned long long) least + 1);
+	head->max_bytes = least + 1;
+	claim(run_rightly(c) == NULL, "and is right with as much");
+	head->max_bytes = most;
 }
 
 static void
@@ -212,13 +260,10 @@ test_limits(void)
 	head->max_groups--;
 	claim(status_of(&c) == HJG_ERR_INPUT, "one more is too many");
 	head->max_groups++;
-	(void) hjg_cuda_resident_drop(hjg_cuda_made(0));
-	for (size_t i = 0; i < c.kept_bytes; i++)
-		c.kept[i] ^= 1;
-	claim(status_of(&c) == HJG_ERR_INPUT, "columns that are not as they were written are refused");
-	for (size_t i = 0; i < c.kept_bytes; i++)
-		c.kept[i] ^= 1;
-	claim(run_rightly(&c) == NULL, "and the program is right with sound ones");
+	if (on_cpu())
+		test_memory_limit(&c);
+	else
+		test_changed_columns(&c);
 	program_destroy(&c);
 }
 
@@ -239,7 +284,7 @@ test_cancel(void)
 		Memory		memory;
 		HjgStatus	status;
 
-		memory_init(&memory, NULL);
+		memory_init(&memory, pool);
 		memory.cancel_at = n;
 		wrong = run_program(&c, &memory.env, &status);
 		ended = status == HJG_OK || status == HJG_ERR_INPUT;
@@ -250,6 +295,8 @@ test_cancel(void)
 	}
 	claim(wrong == NULL && n > 3, "a program that is cancelled at any of %ld polls ends so%s%s", n, wrong != NULL ? ": " : "", wrong != NULL ? wrong : "");
 	program_destroy(&c);
+	if (on_cpu())
+		return;
 	claim(hjg_cuda_resident_drop(hjg_cuda_made(0)) == 0, "no column is in use afterwards");
 	claim(hjg_cuda_pool_trim(hjg_cuda_made(0)->pool, 0) == 0, "no block is in use afterwards");
 }
@@ -282,7 +329,7 @@ join_is_built(void)
 	Case		c;
 
 	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIQUE, 100000, 10);
-	memory_init(&memory, NULL);
+	memory_init(&memory, pool);
 	status = hjg_cuda_driver.build(0, &memory.env, &spec, c.build.segments, c.build.nsegments, &join);
 	if (status == HJG_OK)
 		hjg_cuda_driver.free(join);
@@ -312,7 +359,7 @@ test_residents(void)
 	for (int i = 0; i < 3; i++)
 		create_kept(&c[i], test_seed + 2 + (hjg_u64) i, 20000);
 	device->pool = hjg_cuda_pool_create((size_t) 12 << 20);
-	hjg_cuda_program_generous_bytes = (size_t) 1 << 20;
+	machine->generous_bytes = (size_t) 1 << 20;
 	for (int i = 0; i < 9 && right; i++)
 	{
 		const char *wrong = run_rightly(&c[i % 3]);
@@ -330,7 +377,7 @@ test_residents(void)
 	claim(run_rightly(&c[0]) == NULL, "and is right when there is some");
 	claim(hjg_cuda_resident_drop(device) == 0 && hjg_cuda_pool_trim(device->pool, 0) == 0, "nothing is in use afterwards");
 	device->pool = normal;
-	hjg_cuda_program_generous_bytes = (size_t) 64 << 20;
+	machine->generous_bytes = (size_t) 64 << 20;
 	for (int i = 0; i < 3; i++)
 		program_destroy(&c[i]);
 }
@@ -457,6 +504,16 @@ run_job(const ProgramCase *c, int device_ix)
 	return status;
 }
 
+/* Start the scheduler; returns the place of the device, or -1. */
+static int
+start_jobs(void)
+{
+	const int	gpu = hjg_jobs_start(&serve);
+
+	/* the cpu engine is the first device */
+	return on_cpu() ? 0 : gpu;
+}
+
 static void
 test_jobs(void)
 {
@@ -479,15 +536,14 @@ test_jobs(void)
 		return;
 	}
 	serve.kept = (HjgKeptFile) {.base = few.kept, .nbytes = few.kept_bytes};
-	device_ix = hjg_jobs_start(&serve);
+	device_ix = start_jobs();
 	claim(device_ix >= 0 && run_job(&few, device_ix) == HJG_OK, "a job of the scheduler runs a program");
-	claim(run_job(&few, 0) == HJG_ERR_DEVICE, "the cpu engine does not");
 	((HjgProgram *) few.block)->nbytes++;
 	claim(run_job(&few, device_ix) == HJG_ERR_INPUT, "a job with an unsound program is told so, and no engine takes over");
 	((HjgProgram *) few.block)->nbytes--;
 	hjg_scheduler_stop();
 	serve.kept = (HjgKeptFile) {.base = many.kept, .nbytes = many.kept_bytes};
-	device_ix = hjg_jobs_start(&serve);
+	device_ix = start_jobs();
 	claim(device_ix >= 0 && run_job(&many, device_ix) == HJG_OK, "a result of %u groups comes in rounds", many.ngroups);
 	hjg_scheduler_stop();
 	program_destroy(&few);
@@ -504,7 +560,7 @@ run_many(void *arg)
 	for (int i = 0; i < 20 && wrong == NULL; i++)
 	{
 		wrong = run_rightly(c);
-		if (i % 5 == 4)
+		if (i % 5 == 4 && !on_cpu())
 			(void) hjg_cuda_resident_drop(hjg_cuda_made(0));
 	}
 	return (void *) (size_t) wrong;
@@ -518,7 +574,7 @@ test_threads(void)
 	bool		right = true;
 
 	create_kept(&c, test_seed + 9, 3000);
-	hjg_cuda_program_open(&(HjgKeptFile) {.base = c.kept, .nbytes = c.kept_bytes});
+	hjg_device_programs_open(&(HjgKeptFile) {.base = c.kept, .nbytes = c.kept_bytes});
 	alone = false;
 	for (int i = 0; i < 4; i++)
 		right &= pthread_create(&threads[i], NULL, run_many, &c) == 0;
@@ -546,7 +602,7 @@ check_block(const char *block, size_t nbytes, hjg_u64 kept_bytes)
 	Memory		memory;
 	const char *wrong = "the copy";
 
-	memory_init(&memory, NULL);
+	memory_init(&memory, pool);
 	if (hjg_device_program_copy(&memory.env, segments, cut_block(block, nbytes, segments), &program) == HJG_OK)
 		wrong = hjg_device_program_check(&program, kept_bytes);
 	hjg_device_program_free(&program);
@@ -735,7 +791,8 @@ test_flips(int n)
 
 	/* refusals are many; a sanitizer writes elsewhere */
 	stderr = quiet != NULL ? quiet : loud;
-	(void) hjg_cuda_enter(0, reason, sizeof(reason));
+	if (!on_cpu())
+		(void) hjg_cuda_enter(0, reason, sizeof(reason));
 
 	for (int i = 0; i < n && quiet != NULL; i++)
 	{
@@ -757,16 +814,16 @@ test_flips(int n)
 			c.block[at] = (char) (random_below(&random, 2) == 0 ? c.block[at] ^ 1 << random_below(&random, 8) : (int) random_below(&random, 256));
 		}
 		npassed += check_block(c.block, c.nbytes, c.kept_bytes) == NULL;
-		memory_init(&memory, NULL);
+		memory_init(&memory, pool);
 		(void) run_program(&c, &memory.env, &status);
-		if (i % 50 == 0)
+		if (i % 50 == 0 && !on_cpu())
 			(void) hjg_cuda_resident_drop(hjg_cuda_made(0));
 		program_destroy(&c);
 	}
 	stderr = loud;
 	if (quiet != NULL)
 		fclose(quiet);
-	claim(hjg_cuda_resident_drop(hjg_cuda_made(0)) == 0, "of %d programs with random changes %d run, and nothing breaks", n, npassed);
+	claim(on_cpu() || hjg_cuda_resident_drop(hjg_cuda_made(0)) == 0, "of %d programs with random changes %d run, and nothing breaks", n, npassed);
 }
 
 /* ---- faults ---- */
@@ -777,7 +834,7 @@ run_faulted(const void *arg, const char **wrong)
 	HjgStatus	status;
 	Memory		memory;
 
-	memory_init(&memory, NULL);
+	memory_init(&memory, pool);
 	*wrong = run_program(arg, &memory.env, &status);
 	if (*wrong == NULL && !memory_is_clean(&memory))
 		*wrong = "memory is left";
@@ -787,12 +844,12 @@ run_faulted(const void *arg, const char **wrong)
 static void
 test_faults_everywhere(void)
 {
-	const size_t generous = hjg_cuda_program_generous_bytes;
+	const size_t generous = machine->generous_bytes;
 	ProgramCase c;
 
 	create_kept(&c, test_seed, 500);
 	hjg_cuda_resident_piece_bytes = 16384;
-	hjg_cuda_program_generous_bytes = 0;
+	machine->generous_bytes = 0;
 	for (int k = 0; k < HJG_FAULT_KINDS; k++)
 	{
 		const long	ncalls = hjg_fail_everywhere(stub, hjg_fault_kinds[k].code, run_faulted, &c);
@@ -800,45 +857,71 @@ test_faults_everywhere(void)
 		claim(ncalls > 58, "%s at each of %ld calls: the right answer, a status or a clean end", hjg_fault_kinds[k].what, ncalls);
 	}
 	hjg_cuda_resident_piece_bytes = (size_t) 8 << 20;
-	hjg_cuda_program_generous_bytes = generous;
+	machine->generous_bytes = generous;
 	program_destroy(&c);
+}
+
+/* Find the GPU; false, with a failed claim, if there is none. */
+static bool
+find_gpu(void)
+{
+	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
+
+	hjg_cuda_driver.list(infos, HJG_CUDA_MAX_DEVICES);
+	if (infos[0].state != HJG_DEVICE_READY)
+	{
+		claim(false, "there is a device: %s", infos[0].reason);
+		return false;
+	}
+	stub = hjg_stub_find();
+	printf("# %s: %s%s\n", hjg_device_name(infos[0].id).text, infos[0].description, stub != NULL ? " (emulated)" : "");
+	return true;
+}
+
+static void
+test_programs(void)
+{
+	/* before the first context of this process, which does not survive a fork */
+	if (stub != NULL)
+		test_faults_everywhere();
+	test_all_answers();
+	test_limits();
+	test_cancel();
+	if (!on_cpu())
+		test_residents();
+	test_threads();
+	test_jobs();
 }
 
 int
 main(int argc, char **argv)
 {
-	static const char *const names[] = {"short", "hostile", "times", NULL};
+	static const char *const names[] = {"short", "hostile", "times", "cpu", NULL};
+	enum {SHORT = 1, HOSTILE = 2, TIMES = 4, CPU = 8};
 	const unsigned options = test_options(argc, argv, names);
-	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
 
-	short_run = (options & 1) != 0;
+	short_run = (options & SHORT) != 0;
 	set_test_seed(getenv("HJG_TEST_SEED") != NULL ? strtoull(getenv("HJG_TEST_SEED"), NULL, 0) : test_seed);
-	test_breakages();
-	hjg_cuda_driver.list(infos, HJG_CUDA_MAX_DEVICES);
-	if (infos[0].state != HJG_DEVICE_READY)
+	printf("# HJG_TEST_SEED=%llu\n", (unsigned long long) test_seed);
+	if ((options & CPU) != 0)
 	{
-		printf("not ok %d - there is a device: %s\n1..%d\n", claims_passed + claims_failed + 1, infos[0].reason, claims_passed + claims_failed + 1);
-		return 1;
+		driver = &hjg_cpu_program_driver;
+		machine = &hjg_cpu_machine;
+		pool = hjg_pool_create(options & TIMES ? hjg_device_cpus() : 3);
 	}
-	stub = hjg_stub_find();
-	printf("# %s: %s%s, HJG_TEST_SEED=%llu\n", hjg_device_name(infos[0].id).text, infos[0].description, stub != NULL ? " (emulated)" : "",
-		   (unsigned long long) test_seed);
-	if ((options & 4) != 0)
-		program_times(getenv("HJG_TEST_ROWS") != NULL ? strtoull(getenv("HJG_TEST_ROWS"), NULL, 0) : 60000000);
-	else if ((options & 2) == 0)
+	if (!on_cpu() && !find_gpu())
+		;
+	else if ((options & TIMES) != 0)
+		program_times(driver, pool, getenv("HJG_TEST_ROWS") != NULL ? strtoull(getenv("HJG_TEST_ROWS"), NULL, 0) : 60000000);
+	else
 	{
-		/* before the first context of this process, which does not survive a fork */
-		if (stub != NULL)
-			test_faults_everywhere();
-		test_all_answers();
-		test_limits();
-		test_cancel();
-		test_residents();
-		test_threads();
-		test_jobs();
+		test_breakages();
+		if ((options & HOSTILE) == 0)
+			test_programs();
+		test_flips(options & HOSTILE ? 3000 : 300);
 	}
-	if ((options & 4) == 0)
-		test_flips(options & 2 ? 3000 : 300);
+	if (pool != NULL)
+		hjg_pool_destroy(pool);
 	printf("1..%d\n", claims_passed + claims_failed);
 	return claims_failed > 0;
 }

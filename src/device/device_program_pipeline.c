@@ -1,8 +1,8 @@
 /*
- * device_cuda_pipeline.c
- *	  Runs the pipelines of a program on a GPU (cuda_program.cu), one after the other.
+ * device_program_pipeline.c
+ *	  Runs the pipelines of a program on a machine, one after the other.
  *
- * A pipeline's rows are divided into pieces, and these into launches that end soon, so that a cancelled job does not wait.
+ * A pipeline's rows are divided into pieces, which the machine's workers take one after the other.
  *
  * Tables are sized by the writer's estimate, where memory for the most that can come is too much; one that turns out too small is
  * made larger, and its pipeline runs again.
@@ -10,40 +10,62 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/hjg_cuda_program_run.h"
+#include "device/hjg_device_program_run.h"
 
-#define IMAGE "cuda_program"
-#define LEAST_THREADS 64
-#define LAUNCH_ROWS (16u * 1024 * 1024)
-#define NEAR_BYTES (16u * 1024)	/* most of a block's own table */
 #define LEAST_RECORDS 1024
 #define GROWTH 4
 #define MOST_SLOTS 0x7FFFFFFFu
 
-size_t		hjg_cuda_program_generous_bytes = (size_t) 64 << 20;
-
-HJG_CUDA_KERNEL(hjg_k_fill_records, IMAGE);
-HJG_CUDA_KERNEL(hjg_k_group_rows, IMAGE);
-
 /* ---- memory ---- */
 
-HjgStatus
-hjg_cuda_program_alloc(HjgCudaProgramRun *run, size_t bytes, HjgCudaPtr *ptr)
+static size_t
+record_bytes(const HjgKRecords *table)
 {
-	const size_t free_bytes = run->grant.bytes - run->grant.used_bytes;
-	const size_t wanted = hjg_cuda_block_bytes(bytes);
-
-	*ptr = 0;
-	if (wanted > free_bytes)
-		TRY(hjg_cuda_admit_more(&run->grant, wanted - free_bytes, run->env, HJG_CUDA_PROGRAM_WAIT_MS));
-	return hjg_cuda_alloc(run->stream, bytes, ptr);
+	return (size_t) table->nslots * table->record_words * sizeof(hjg_u64);
 }
 
 void
-hjg_cuda_free_records(HjgCudaProgramRun *run, HjgKRecords *table)
+hjg_device_free_records(HjgMachineRun *run, HjgKRecords *table)
 {
-	hjg_cuda_free(run->stream, table->records);
+	if (table->records != 0)
+		run->machine->free(run, table->records, record_bytes(table));
 	table->records = 0;
+}
+
+void
+hjg_device_free_tables(HjgMachineRun *run)
+{
+	for (hjg_u32 t = 0; t < run->program->head->tables.n; t++)
+		hjg_device_free_records(run, &run->tables[t]);
+}
+
+/* ---- columns ---- */
+
+HjgKColumn
+hjg_device_describe_column(const HjgDeviceProgram *program, hjg_u32 number, hjg_u64 block, hjg_u64 kept)
+{
+	const HjgProgramColumn *column = &program->columns[number];
+	const hjg_u64 at = (column->place & HJG_PROGRAM_IN_BLOCK) != 0 ? block + (column->place & ~HJG_PROGRAM_IN_BLOCK) : kept;
+	HjgKColumn	result = {.least = column->least, .nwords = column->nwords};
+
+	if (column->map != HJG_PROGRAM_NO_MAP)
+		result.map = block + program->head->maps.off + column->map * sizeof(hjg_u32);
+	if (column->nbytes == 0)
+		return result;
+	result.nulls = column->has_nulls ? at : 0;
+	result.codes = at + hjg_device_null_bytes(column, program->column_rows[number]);
+	result.width = column->width;
+	return result;
+}
+
+void
+hjg_device_note_rows(const HjgDeviceProgram *program, HjgJobStats *stats)
+{
+	const hjg_u32 last = program->head->pipelines.n - 1;
+
+	for (hjg_u32 p = 0; p < last; p++)
+		stats->build_rows += program->pipelines[p].nrows;
+	stats->probe_rows = program->pipelines[last].nrows;
 }
 
 /* ---- pieces ---- */
@@ -78,7 +100,7 @@ divide_segment(const HjgDeviceProgram *program, const HjgProgramSegment *segment
 }
 
 hjg_u64
-hjg_cuda_divide_groups(const HjgKRecords *groups, HjgKPiece *pieces)
+hjg_device_divide_groups(const HjgKRecords *groups, HjgKPiece *pieces)
 {
 	const hjg_u64 n = ((hjg_u64) groups->nslots + HJG_K_PIECE_ROWS - 1) / HJG_K_PIECE_ROWS;
 
@@ -92,81 +114,47 @@ hjg_cuda_divide_groups(const HjgKRecords *groups, HjgKPiece *pieces)
 }
 
 static hjg_u64
-divide_pipeline(const HjgCudaProgramRun *run, const HjgProgramPipeline *pipeline, HjgKPiece *pieces)
+divide_pipeline(const HjgMachineRun *run, const HjgProgramPipeline *pipeline, HjgKPiece *pieces)
 {
 	const HjgDeviceProgram *program = run->program;
 	hjg_u64		n = 0;
 
 	if (pipeline->source != HJG_PROGRAM_FROM_SEGMENTS)
-		return hjg_cuda_divide_groups(&run->tables[pipeline->source], pieces);
+		return hjg_device_divide_groups(&run->tables[pipeline->source], pieces);
 	for (hjg_u32 s = 0; s < pipeline->nsegments; s++)
 		n += divide_segment(program, &program->segments[pipeline->first_segment + s], pieces != NULL ? pieces + n : NULL);
 	return n;
 }
 
-HjgStatus
-hjg_cuda_program_pieces(HjgCudaProgramRun *run, HjgCudaKernel *kernel, HjgKPipeline *args, void *all_args, const HjgKPiece *pieces, hjg_u32 npieces)
-{
-	const HjgCudaPtr base = run->pieces;
-	hjg_u32		threads = HJG_K_PROGRAM_THREADS;
-	const size_t fixed = (size_t) args->near_slots * args->sink.record_words * sizeof(hjg_u64) + args->nsteps * sizeof(HjgProgramStep) +
-		args->ncolumns * sizeof(HjgKColumn);
-
-	while (threads > LEAST_THREADS && fixed + (size_t) args->nregisters * threads * sizeof(int64_t) > run->stream->device->shared_bytes)
-		threads /= 2;
-	for (hjg_u32 first = 0, end; first < npieces; first = end)
-	{
-		hjg_u32		nrows = 0;
-
-		for (end = first; end < npieces && nrows < LAUNCH_ROWS; end++)
-			nrows += pieces[end].end_row - pieces[end].first_row;
-		args->pieces = base + first * sizeof(HjgKPiece);
-		args->npieces = end - first;
-		TRY(hjg_cuda_launch_filling(run->stream, kernel, threads, (unsigned) (fixed + (size_t) args->nregisters * threads * sizeof(int64_t)),
-									args->npieces, all_args));
-		TRY(hjg_cuda_wait(run->stream));
-		TRY(hjg_cuda_mark(run->stream, args->groups ? HJG_CUDA_PROBE : HJG_CUDA_BUILD));
-	}
-	return HJG_OK;
-}
-
 /* ---- tables ---- */
-
-static HjgStatus
-read_run_facts(HjgCudaProgramRun *run, HjgCudaRunFacts *facts)
-{
-	TRY(hjg_cuda_copy_out(run->stream, facts, run->facts, sizeof(*facts)));
-	return hjg_cuda_wait(run->stream);
-}
 
 /* Run a pipeline into an empty table with room for so many records; returns the flags. */
 static HjgStatus
-fill_sized(HjgCudaProgramRun *run, HjgCudaKernel *kernel, HjgKPipeline *args, hjg_u64 nrecords, const HjgKPiece *pieces, hjg_u32 npieces,
+fill_sized(HjgMachineRun *run, HjgProgramKernel kernel, HjgKPipeline *args, hjg_u64 nrecords, const HjgKPiece *pieces, hjg_u32 npieces,
 		   hjg_u32 *flags)
 {
+	const HjgProgramMachine *machine = run->machine;
 	const hjg_u64 nslots = 2 * nrecords + 16;
-	const size_t bytes = (size_t) nslots * args->sink.record_words * sizeof(hjg_u64);
-	HjgCudaRunFacts	facts;
+	HjgProgramFacts facts;
 
 	if (nslots > MOST_SLOTS)
 		return HJG_ERR_MEMORY;
-	TRY(hjg_cuda_program_alloc(run, bytes, &args->sink.records));
 	args->sink.nslots = (hjg_u32) nslots;
-	TRY(hjg_cuda_mark(run->stream, args->groups ? HJG_CUDA_PROBE : HJG_CUDA_BUILD));
-	TRY(hjg_cuda_zero(run->stream, args->sink.records, bytes));
-	TRY(hjg_cuda_zero(run->stream, run->facts, sizeof(HjgCudaRunFacts)));
-	TRY(hjg_cuda_program_pieces(run, kernel, args, args, pieces, npieces));
-	TRY(read_run_facts(run, &facts));
+	TRY(machine->alloc(run, record_bytes(&args->sink), &args->sink.records));
+	TRY(machine->zero(run, args->sink.records, record_bytes(&args->sink)));
+	TRY(machine->zero(run, run->facts, sizeof(HjgProgramFacts)));
+	TRY(machine->launch(run, kernel, args, args, pieces, npieces));
+	TRY(machine->copy_out(run, &facts, run->facts, sizeof(facts)));
 	*flags = facts.flags;
 	return HJG_OK;
 }
 
 /* Run a pipeline into a table that is made, and made larger until the rows fit; most: of its records. */
 static HjgStatus
-fill_growing(HjgCudaProgramRun *run, HjgCudaKernel *kernel, HjgKPipeline *args, hjg_u64 expected, hjg_u64 most, const HjgKPiece *pieces,
-		   hjg_u32 npieces)
+fill_growing(HjgMachineRun *run, HjgProgramKernel kernel, HjgKPipeline *args, hjg_u64 expected, hjg_u64 most, const HjgKPiece *pieces,
+			 hjg_u32 npieces)
 {
-	const hjg_u64 generous = hjg_cuda_program_generous_bytes / (2 * args->sink.record_words * sizeof(hjg_u64));
+	const hjg_u64 generous = run->machine->generous_bytes / (2 * args->sink.record_words * sizeof(hjg_u64));
 	hjg_u64		nrecords = expected > LEAST_RECORDS ? expected : LEAST_RECORDS;
 	hjg_u32		flags = HJG_K_TABLE_FULL;
 
@@ -177,7 +165,7 @@ fill_growing(HjgCudaProgramRun *run, HjgCudaKernel *kernel, HjgKPipeline *args, 
 
 		if (status == HJG_OK && flags == 0)
 			return HJG_OK;
-		hjg_cuda_free_records(run, &args->sink);
+		hjg_device_free_records(run, &args->sink);
 		if (status != HJG_OK)
 			return status;
 		if ((flags & HJG_K_KEY_TWICE) != 0)
@@ -196,8 +184,10 @@ add_value(HjgKPipeline *args, HjgKValueKind kind, hjg_u32 reg)
 
 /* Plan the values of a group, of nrows rows; sets the places of its arguments. */
 static void
-plan_groups(const HjgProgramTable *table, const HjgProgramArgument *arguments, hjg_u64 nrows, HjgKPipeline *args, HjgKArgument *all_places)
+plan_groups(const HjgMachineRun *run, const HjgProgramTable *table, hjg_u64 nrows, HjgKPipeline *args, HjgKArgument *all_places)
 {
+	const HjgProgramArgument *arguments = run->program->arguments;
+	const size_t near_bytes = run->machine->near_bytes;
 	const hjg_u32 nkeys = table->nkeys;
 	hjg_u64		slots;
 
@@ -227,8 +217,8 @@ plan_groups(const HjgProgramTable *table, const HjgProgramArgument *arguments, h
 	args->groups = 1;
 	args->sink.nkeys = nkeys;
 	args->sink.record_words = HJG_K_RECORD_KEYS + nkeys + args->nvalues;
-	slots = nkeys == 0 ? 1 : table->expected_rows < NEAR_BYTES ? 2 * table->expected_rows : NEAR_BYTES;
-	args->near_slots = slots * args->sink.record_words * sizeof(hjg_u64) <= NEAR_BYTES ? (hjg_u32) slots : 0;
+	slots = nkeys == 0 ? 1 : table->expected_rows < near_bytes ? 2 * table->expected_rows : near_bytes;
+	args->near_slots = slots * args->sink.record_words * sizeof(hjg_u64) <= near_bytes ? (hjg_u32) slots : 0;
 }
 
 static void
@@ -245,32 +235,33 @@ plan_table(const HjgProgramPipeline *pipeline, const HjgProgramTable *table, Hjg
 /* ---- pipelines ---- */
 
 void
-hjg_cuda_set_source(const HjgCudaProgramRun *run, hjg_u32 source, HjgKPipeline *args)
+hjg_device_set_source(const HjgMachineRun *run, hjg_u32 source, HjgKPipeline *args)
 {
 	args->from_groups = 1;
 	args->source = run->tables[source];
 	memcpy(args->arguments, run->arguments[source], sizeof(args->arguments));
 }
 
-/* Copy the pieces to the device, and fill the table with their rows. */
+/* Copy the pieces to the machine, and fill the table with their rows. */
 static HjgStatus
-fill_from_pieces(HjgCudaProgramRun *run, HjgKPipeline *args, const HjgProgramTable *table, hjg_u64 nrows, const HjgKPiece *pieces, hjg_u32 npieces)
+fill_from_pieces(HjgMachineRun *run, HjgKPipeline *args, const HjgProgramTable *table, hjg_u64 nrows, const HjgKPiece *pieces, hjg_u32 npieces)
 {
 	const hjg_u64 most = table->max_rows < nrows ? table->max_rows : nrows;
+	const size_t bytes = npieces * sizeof(HjgKPiece);
+	hjg_u64		at;
 	HjgStatus	status;
 
-	TRY(hjg_cuda_program_alloc(run, npieces * sizeof(HjgKPiece), &run->pieces));
-	status = hjg_cuda_copy_in(run->stream, run->pieces, pieces, npieces * sizeof(HjgKPiece));
+	TRY(run->machine->alloc(run, bytes, &at));
+	args->pieces = at;
+	status = run->machine->copy_in(run, at, pieces, bytes);
 	if (status == HJG_OK)
-		status = fill_growing(run, table->has_groups ? &hjg_k_group_rows : &hjg_k_fill_records, args, table->expected_rows, most, pieces, npieces);
-	/* also of a copy that an error left queued */
-	(void) hjg_cuda_wait(run->stream);
-	hjg_cuda_free(run->stream, run->pieces);
+		status = fill_growing(run, table->has_groups ? HJG_KERNEL_GROUP_ROWS : HJG_KERNEL_FILL_RECORDS, args, table->expected_rows, most, pieces, npieces);
+	run->machine->free(run, at, bytes);
 	return status;
 }
 
 static HjgStatus
-run_pipeline(HjgCudaProgramRun *run, hjg_u32 number, const HjgKPiece *pieces, hjg_u32 npieces)
+run_pipeline(HjgMachineRun *run, hjg_u32 number, const HjgKPiece *pieces, hjg_u32 npieces)
 {
 	const HjgDeviceProgram *program = run->program;
 	const HjgProgram *head = program->head;
@@ -281,7 +272,7 @@ run_pipeline(HjgCudaProgramRun *run, hjg_u32 number, const HjgKPiece *pieces, hj
 		.columns = run->columns,
 		.runs = run->block + head->runs.off,
 		.sets = run->block + head->values.off,
-		.flags = run->facts + offsetof(HjgCudaRunFacts, flags),
+		.flags = run->facts + offsetof(HjgProgramFacts, flags),
 		.nsteps = pipeline->nsteps,
 		.nregisters = program->nregisters[number],
 		.ncolumns = pipeline->ncolumns,
@@ -291,9 +282,9 @@ run_pipeline(HjgCudaProgramRun *run, hjg_u32 number, const HjgKPiece *pieces, hj
 	memcpy(args.tables, run->tables, sizeof(args.tables));
 	memcpy(args.keys, pipeline->keys, sizeof(args.keys));
 	if (pipeline->source != HJG_PROGRAM_FROM_SEGMENTS)
-		hjg_cuda_set_source(run, pipeline->source, &args);
+		hjg_device_set_source(run, pipeline->source, &args);
 	if (table->has_groups)
-		plan_groups(table, program->arguments, pipeline->nrows, &args, run->arguments[pipeline->sink]);
+		plan_groups(run, table, pipeline->nrows, &args, run->arguments[pipeline->sink]);
 	else
 		plan_table(pipeline, table, &args);
 	status = fill_from_pieces(run, &args, table, pipeline->nrows, pieces, npieces);
@@ -302,7 +293,7 @@ run_pipeline(HjgCudaProgramRun *run, hjg_u32 number, const HjgKPiece *pieces, hj
 }
 
 HjgStatus
-hjg_cuda_run_pipelines(HjgCudaProgramRun *run)
+hjg_device_run_pipelines(HjgMachineRun *run)
 {
 	HjgStatus	status = HJG_OK;
 

@@ -1,0 +1,93 @@
+/*
+ * hjg_cpu_program.h
+ *	  Programs on the processor's threads: declarations that the files device_cpu_program.c, device_cpu_steps.c and device_cpu_sink.c
+ *	  share.
+ *
+ * A thread takes a piece of rows after the other, and of these HJG_CPU_ROWS at a time through one step after the other: the registers of
+ * so many rows lie in its cache.  Rows that do not go on are taken out, so that later steps have only the others, side by side.
+ */
+#ifndef HJG_CPU_PROGRAM_H
+#define HJG_CPU_PROGRAM_H
+
+#include "device/hjg_device_program_run.h"
+#include "kernels/hjg_program_steps.h"
+
+#define HJG_CPU_ROWS 1024
+
+#if defined(__x86_64__)
+#define HJG_CPU_WIDE __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#endif
+
+/* Rows that are worked on together. */
+typedef struct HjgCpuRows
+{
+	hjg_u32		n;
+	hjg_u32		nullable;		/* a bit for each register that is NULL in some row; the bits of others mean nothing */
+	hjg_u32		segment;		/* number of the segment that they come from */
+	bool		consecutive;	/* numbers[i] = numbers[0] + i */
+	hjg_u32		numbers[HJG_CPU_ROWS];	/* in the segment, or slots of groups */
+	hjg_u32		nulls[HJG_CPU_ROWS];	/* a bit for each register */
+	hjg_u64    *records[HJG_CPU_ROWS];	/* of the table that is probed or filled */
+	hjg_u64		hashes[HJG_CPU_ROWS];
+	hjg_u16		chosen[HJG_CPU_ROWS];	/* places of rows that go on */
+	int64_t		regs[HJG_PROGRAM_REGISTERS][HJG_CPU_ROWS];
+} HjgCpuRows;
+
+/* Facts of a launch about its steps. */
+typedef struct HjgCpuPlan
+{
+	const HjgKPipeline *a;
+	const HjgProgramStep *steps;
+	hjg_u32		unset;			/* registers that are read before they are set */
+	hjg_u32		live[HJG_PROGRAM_MAX_STEPS];	/* registers that are read after a step, before they are set again */
+} HjgCpuPlan;
+
+/* Rows of one place, for functions that work row by row (kernels/hjg_program_records.h). */
+static inline HjgProgramRow
+hjg_device_row(HjgCpuRows *rows, const HjgKPipeline *a, hjg_u32 i)
+{
+	return (HjgProgramRow) {
+		.regs = &rows->regs[0][i], .stride = HJG_CPU_ROWS, .nulls = rows->nulls[i] & rows->nullable, .segment = rows->segment,
+		.group = a->from_groups ? hjg_program_record(&a->source, rows->numbers[i]) : NULL
+	};
+}
+
+/* Compute the hash of each row's key, in these registers; nulls: a NULL is a key, too. */
+static inline __attribute__((always_inline)) void
+hjg_device_hash_keys(HjgCpuRows *rows, const hjg_u8 *keys, hjg_u32 nkeys, bool nulls)
+{
+	for (hjg_u32 i = 0; i < rows->n; i++)
+		rows->hashes[i] = 0;
+	for (hjg_u32 k = 0; k < nkeys && nulls && rows->nullable != 0; k++)
+		for (hjg_u32 i = 0; i < rows->n; i++)
+			rows->hashes[i] |= (hjg_u64) ((rows->nulls[i] & rows->nullable) >> keys[k] & 1) << k;
+	for (hjg_u32 k = 0; k < nkeys; k++)
+	{
+		const int64_t *key = rows->regs[keys[k]];
+
+		for (hjg_u32 i = 0; i < rows->n; i++)
+			rows->hashes[i] = hjg_program_hash_next(rows->hashes[i], (hjg_u64) key[i], k);
+	}
+}
+
+/* ---- device_cpu_steps.c ---- */
+
+/* Plan the steps of a pipeline or a result; wanted: a bit for each register that is read behind them. */
+extern void hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, hjg_u32 wanted);
+/* Apply the steps to rows whose numbers are set; columns: of their segment. */
+extern void hjg_device_run_steps(const HjgCpuPlan *plan, const HjgKColumn *columns, HjgCpuRows *rows);
+
+/* ---- device_cpu_sink.c ---- */
+
+/* A bit for each register that a pipeline's sink reads. */
+extern hjg_u32 hjg_device_sink_registers(const HjgKPipeline *a);
+/* Enter rows into the hash table that the pipeline fills; returns flags. */
+extern hjg_u32 hjg_device_fill_rows(const HjgKPipeline *a, HjgCpuRows *rows);
+/* Add rows to their groups, in the worker's own table where they find room there; returns flags. */
+extern hjg_u32 hjg_device_group_rows(const HjgKPipeline *a, const HjgKRecords *near, HjgCpuRows *rows);
+/* Count rows, which are groups, by the next digit of their numbers, in the worker's own bins. */
+extern void hjg_device_count_groups(const HjgKResult *a, hjg_u64 *bins, HjgCpuRows *rows);
+/* List those that are wanted. */
+extern void hjg_device_list_groups(const HjgKResult *a, HjgCpuRows *rows);
+
+#endif							/* HJG_CPU_PROGRAM_H */
