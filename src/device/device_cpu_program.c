@@ -12,18 +12,21 @@
 #include "device/hjg_cpu_program.h"
 #include "layout/hjg_clock.h"
 
-/* A thread's memory; behind it its own table of groups, or its own bins. */
+/* A thread's memory. */
 typedef struct CpuWorker
 {
 	HjgCpuRows	rows;
+	HjgCpuChunk chunk;			/* of the ranks that are filled */
 	bool		started;		/* its own memory is zeroed, in this launch */
-	_Alignas(64) hjg_u64 own[];
+	_Alignas(64) hjg_u64 own[HJG_K_ORDER_BINS];	/* its own table of groups, or its own bins */
 } CpuWorker;
 
 /* A program that runs on threads. */
 typedef struct CpuRun
 {
 	HjgMachineRun run;			/* first */
+	CpuWorker  *workers;
+	HjgCpuRanks ranks[HJG_PROGRAM_MAX_PIPELINES];	/* of the tables that are made of them */
 	size_t		used_bytes;
 	size_t		peak_bytes;
 	hjg_u64		build_ns;
@@ -67,19 +70,13 @@ typedef struct Launch
 	HjgProgramKernel kernel;
 	const HjgKPipeline *a;
 	const HjgKResult *result;	/* of kernels that have one */
+	void	   *ranked;			/* ranks that are filled, or NULL */
 	const HjgKPiece *pieces;
 	HjgCpuPlan	plan;
-	char	   *workers;
-	size_t		worker_bytes;
-	size_t		own_bytes;		/* of a worker's own memory */
+	CpuWorker  *workers;
+	size_t		own_bytes;		/* of a worker's own memory, which are used */
 	bool		cancelled;		/* atomic */
 } Launch;
-
-static CpuWorker *
-worker_of(const Launch *launch, int number)
-{
-	return (CpuWorker *) (launch->workers + (size_t) number * launch->worker_bytes);
-}
 
 static hjg_u32 *
 flags_of(const Launch *launch)
@@ -112,7 +109,7 @@ run_rows(Launch *launch, CpuWorker *worker, const HjgKPiece *piece)
 	switch (launch->kernel)
 	{
 		case HJG_KERNEL_FILL_RECORDS:
-			flags = hjg_device_fill_rows(a, rows);
+			flags = launch->ranked != NULL ? hjg_device_fill_ranks(launch->ranked, a, &worker->chunk, rows) : hjg_device_fill_rows(a, rows);
 			break;
 		case HJG_KERNEL_GROUP_ROWS:
 			flags = hjg_device_group_rows(a, &near, rows);
@@ -163,11 +160,13 @@ run_runs(Launch *launch, CpuWorker *worker, const HjgKPiece *piece)
 
 		while (row < end_row)
 		{
-			hjg_u32		n = HJG_CPU_ROWS - rows->n < end_row - row ? HJG_CPU_ROWS - rows->n : end_row - row;
+			const hjg_u32 n = HJG_CPU_ROWS - rows->n < end_row - row ? HJG_CPU_ROWS - rows->n : end_row - row;
 
 			rows->consecutive = rows->n == 0;
-			for (; n > 0; n--)
-				rows->numbers[rows->n++] = row++;
+			for (hjg_u32 i = 0; i < n; i++)
+				rows->numbers[rows->n + i] = row + i;
+			rows->n += n;
+			row += n;
 			if (rows->n < HJG_CPU_ROWS)
 				continue;
 			run_rows(launch, worker, piece);
@@ -184,7 +183,7 @@ run_piece(void *arg, int number, int worker_number)
 	Launch	   *launch = arg;
 	const HjgEnv *env = launch->run->env;
 	const HjgKPiece *piece = &launch->pieces[number];
-	CpuWorker	   *worker = worker_of(launch, worker_number);
+	CpuWorker	   *worker = &launch->workers[worker_number];
 
 	if (__atomic_load_n(&launch->cancelled, __ATOMIC_RELAXED) || __atomic_load_n(flags_of(launch), __ATOMIC_RELAXED) != 0)
 		return;
@@ -196,6 +195,7 @@ run_piece(void *arg, int number, int worker_number)
 	if (!worker->started)
 	{
 		memset(worker->own, 0, launch->own_bytes);
+		worker->chunk = (HjgCpuChunk) {0};
 		worker->started = true;
 	}
 	if (launch->a->from_groups)
@@ -209,7 +209,7 @@ static void
 merge_near(void *arg, int number, int worker_number)
 {
 	Launch	   *launch = arg;
-	CpuWorker	   *worker = worker_of(launch, number);
+	CpuWorker	   *worker = &launch->workers[number];
 	const HjgKRecords near = near_records(launch, worker);
 	hjg_u32		flags = 0;
 
@@ -227,8 +227,8 @@ merge_bins(const Launch *launch, int nworkers)
 	hjg_u64    *bins = HJG_PROGRAM_AT(hjg_u64, launch->result->bins);
 
 	for (int w = 0; w < nworkers; w++)
-		for (hjg_u32 b = 0; b < HJG_K_ORDER_BINS && worker_of(launch, w)->started; b++)
-			bins[b] += worker_of(launch, w)->own[b];
+		for (hjg_u32 b = 0; b < HJG_K_ORDER_BINS && launch->workers[w].started; b++)
+			bins[b] += launch->workers[w].own[b];
 }
 
 /* Find the registers that are read behind the steps. */
@@ -238,43 +238,65 @@ wanted_registers(const Launch *launch)
 	return launch->result == NULL ? hjg_device_sink_registers(launch->a) : launch->result->ordered ? 1u << launch->result->order : 0;
 }
 
-static void
-run_launch(Launch *launch, hjg_u32 npieces, int nworkers)
+/* Run a kernel, whose launch is set but for its plan. */
+static HjgStatus
+run_launch(Launch *launch, hjg_u32 npieces)
 {
+	CpuRun	   *own = (CpuRun *) launch->run;
 	HjgPool    *pool = launch->run->env->pool;
+	const int	nworkers = hjg_pool_nthreads(pool);
+	const hjg_u64 started = hjg_now_ns();
 
+	launch->workers = own->workers;
+	hjg_device_plan_steps(&launch->plan, launch->a, own->ranks, wanted_registers(launch));
 	for (int w = 0; w < nworkers; w++)
-		worker_of(launch, w)->started = false;
+		launch->workers[w].started = false;
 	hjg_pool_run(pool, (int) npieces, run_piece, launch);
 	if (launch->kernel == HJG_KERNEL_GROUP_ROWS && launch->a->near_slots > 0)
 		hjg_pool_run(pool, nworkers, merge_near, launch);
 	if (launch->kernel == HJG_KERNEL_COUNT_GROUPS)
 		merge_bins(launch, nworkers);
+	*(launch->a->groups ? &own->probe_ns : &own->build_ns) += hjg_now_ns() - started;
+	return launch->cancelled ? HJG_ERR_CANCELLED : HJG_OK;
 }
 
 static HjgStatus
 launch_on_threads(HjgMachineRun *run, HjgProgramKernel kernel, HjgKPipeline *args, void *all_args, const HjgKPiece *pieces, hjg_u32 npieces)
 {
-	CpuRun	   *own = (CpuRun *) run;
-	const HjgEnv *env = run->env;
-	const hjg_u64 started = hjg_now_ns();
-	const int	nworkers = hjg_pool_nthreads(env->pool);
-	const size_t own_bytes = kernel == HJG_KERNEL_GROUP_ROWS ? (size_t) args->near_slots * args->sink.record_words * sizeof(hjg_u64) :
-		kernel == HJG_KERNEL_COUNT_GROUPS ? HJG_K_ORDER_BINS * sizeof(hjg_u64) : 0;
-	Launch		launch = {
-		.run = run, .kernel = kernel, .a = args, .result = kernel >= HJG_KERNEL_COUNT_GROUPS ? all_args : NULL, .pieces = pieces,
-		.worker_bytes = (sizeof(CpuWorker) + own_bytes + 63) / 64 * 64, .own_bytes = own_bytes
-	};
-	const size_t bytes = launch.worker_bytes * (size_t) nworkers;
+	Launch		launch = {.run = run, .kernel = kernel, .a = args, .pieces = pieces};
 
-	launch.workers = env->alloc(env->arg, bytes);
-	if (launch.workers == NULL)
-		return HJG_ERR_MEMORY;
-	hjg_device_plan_steps(&launch.plan, args, wanted_registers(&launch));
-	run_launch(&launch, npieces, nworkers);
-	env->free(env->arg, launch.workers, bytes);
-	*(args->groups ? &own->probe_ns : &own->build_ns) += hjg_now_ns() - started;
-	return launch.cancelled ? HJG_ERR_CANCELLED : HJG_OK;
+	if (kernel == HJG_KERNEL_GROUP_ROWS)
+		launch.own_bytes = (size_t) args->near_slots * args->sink.record_words * sizeof(hjg_u64);
+	if (kernel == HJG_KERNEL_COUNT_GROUPS)
+		launch.own_bytes = HJG_K_ORDER_BINS * sizeof(hjg_u64);
+	if (kernel == HJG_KERNEL_COUNT_GROUPS || kernel == HJG_KERNEL_LIST_GROUPS)
+		launch.result = all_args;
+	return run_launch(&launch, npieces);
+}
+
+HjgStatus
+hjg_device_launch_ranks(HjgMachineRun *run, void *ranked, HjgKPipeline *args, const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags)
+{
+	Launch		launch = {.run = run, .kernel = HJG_KERNEL_FILL_RECORDS, .a = args, .ranked = ranked, .pieces = pieces};
+	HjgProgramFacts *facts = HJG_PROGRAM_AT(HjgProgramFacts, run->facts);
+	HjgStatus	status;
+
+	*facts = (HjgProgramFacts) {0};
+	status = run_launch(&launch, npieces);
+	*flags = facts->flags;
+	return status;
+}
+
+static bool
+fill_on_threads(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nrows, const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags,
+				HjgStatus *status)
+{
+	const HjgProgramTable *table = &run->program->tables[number];
+
+	if (!hjg_device_may_rank(table, nrows))
+		return false;
+	*status = hjg_device_make_ranks(run, table, &((CpuRun *) run)->ranks[number], args, nrows, pieces, npieces, flags);
+	return true;
 }
 
 /* ---- memory, by all threads ---- */
@@ -329,12 +351,15 @@ threads_copy_out(HjgMachineRun *run, void *to, hjg_u64 from, size_t bytes)
 HjgProgramMachine hjg_cpu_machine = {
 	.generous_bytes = (size_t) 1 << 20,
 	.near_bytes = 256 * 1024,
+	.near_slack = 8,
 	.alloc = threads_alloc,
 	.free = threads_free,
 	.zero = threads_zero,
 	.copy_in = threads_copy_in,
 	.copy_out = threads_copy_out,
 	.launch = launch_on_threads,
+	.fill = fill_on_threads,
+	.in_order = true,
 };
 
 /* ---- the program ---- */
@@ -342,25 +367,34 @@ HjgProgramMachine hjg_cpu_machine = {
 HjgStatus
 hjg_device_run_on_cpu(int number, HjgProgramResult *result, const HjgDeviceProgram *program, const HjgKeptFile *kept)
 {
+	const HjgEnv *env = result->env;
 	const hjg_u32 ncolumns = program->head->columns.n;
+	const size_t workers_bytes = (size_t) hjg_pool_nthreads(env->pool) * sizeof(CpuWorker);
 	HjgKColumn *columns = calloc((size_t) ncolumns + 1, sizeof(HjgKColumn));
 	HjgProgramFacts facts;
 	CpuRun		own = {
-		.run = {.machine = &hjg_cpu_machine, .program = program, .env = result->env, .block = (hjg_u64) (size_t) program->block,
+		.run = {.machine = &hjg_cpu_machine, .program = program, .env = env, .block = (hjg_u64) (size_t) program->block,
 			.columns = (hjg_u64) (size_t) columns, .facts = (hjg_u64) (size_t) &facts}
 	};
-	HjgStatus	status;
+	HjgStatus	status = HJG_ERR_MEMORY;
 
 	if (columns == NULL)
 		return HJG_ERR_MEMORY;
+	own.workers = env->alloc(env->arg, workers_bytes);
 	for (hjg_u32 c = 0; c < ncolumns; c++)
 		if (program->column_rows[c] > 0)
 			columns[c] = hjg_device_describe_column(program, c, own.run.block,
 													(hjg_u64) (size_t) (kept->base + (program->columns[c].place & ~HJG_PROGRAM_IN_BLOCK)));
-	status = hjg_device_run_pipelines(&own.run);
-	if (status == HJG_OK)
-		status = hjg_device_choose_groups(&own.run, result);
-	hjg_device_free_tables(&own.run);
+	if (own.workers != NULL)
+	{
+		status = hjg_device_run_pipelines(&own.run);
+		if (status == HJG_OK)
+			status = hjg_device_choose_groups(&own.run, result);
+		hjg_device_free_tables(&own.run);
+		for (hjg_u32 t = 0; t < program->head->tables.n; t++)
+			hjg_device_free_ranks(&own.run, &own.ranks[t]);
+		env->free(env->arg, own.workers, workers_bytes);
+	}
 	free(columns);
 	hjg_device_note_rows(program, &result->stats);
 	result->stats.build_ns = own.build_ns;

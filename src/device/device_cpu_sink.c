@@ -60,6 +60,16 @@ hjg_device_fill_rows(const HjgKPipeline *a, HjgCpuRows *rows)
 
 /* ---- groups ---- */
 
+/* Compute the hashes of keys that are close together: they ascend as these do. */
+static void
+order_keys(const HjgKPipeline *a, HjgCpuRows *rows)
+{
+	const int64_t *keys = rows->regs[a->keys[0]];
+
+	for (hjg_u32 i = 0; i < rows->n; i++)
+		rows->hashes[i] = ((hjg_u64) keys[i] - (hjg_u64) a->least_key) * a->key_step;
+}
+
 /* Has a row the key of the one before it? */
 static inline bool
 repeats_key(const HjgKPipeline *a, const HjgCpuRows *rows, hjg_u32 i)
@@ -73,21 +83,65 @@ repeats_key(const HjgKPipeline *a, const HjgCpuRows *rows, hjg_u32 i)
 	return true;
 }
 
-/* Find or make the record of each row in a table; NULL if it has no room within most visits. */
-static void
-enter_rows(const HjgKPipeline *a, const HjgKRecords *table, hjg_u32 most, HjgCpuRows *rows)
+/* Find the record of a key that is there already; NULL: perhaps it is not. */
+static inline __attribute__((always_inline)) hjg_u64 *
+find_group(const HjgKPipeline *a, const HjgKRecords *table, hjg_u32 nkeys, const HjgProgramKey *key, hjg_u64 hash)
+{
+	const hjg_u64 ready = (hash & ~HJG_RECORD_STATES) | HJG_RECORD_READY;
+	hjg_u32		slot = hjg_program_home(table, hash);
+
+	for (hjg_u32 visit = 0; visit < HJG_NEAR_VISITS && visit < table->nslots; visit++)
+	{
+		hjg_u64    *record = hjg_program_record(table, slot);
+		const hjg_u64 word = HJG_CELL_LOAD(&record[0]);
+
+		if (word == ready && record[HJG_K_RECORD_NULLS] == key->nulls)
+		{
+			hjg_u32		k = 0;
+
+			while (k < nkeys && record[HJG_K_RECORD_KEYS + k] == (hjg_u64) key->regs[(size_t) a->keys[k] * HJG_CPU_ROWS])
+				k++;
+			if (k == nkeys)
+				return record;
+		}
+		if (word == 0)
+			return NULL;
+		slot = hjg_program_next(table, slot);
+	}
+	return NULL;
+}
+
+/*
+ * Find or make the record of each row in a table; NULL if it has no room within most visits.  Keys of the own table are compared with each
+ * other by nobody, as nothing tells which of few groups the next row has.
+ */
+static inline __attribute__((always_inline)) void
+enter_keys(const HjgKPipeline *a, const HjgKRecords *table, hjg_u32 nkeys, bool near, HjgCpuRows *rows)
 {
 	int			made;
 
 	for (hjg_u32 i = 0; i < rows->n; i++)
-		if (repeats_key(a, rows, i))
+		if (!near && repeats_key(a, rows, i))
 			rows->records[i] = rows->records[i - 1];
 		else
 		{
 			const HjgProgramKey key = sink_key(a, rows, i);
 
-			rows->records[i] = hjg_program_enter(a, table, &key, rows->hashes[i], NULL, key.nulls, most, &made);
+			rows->records[i] = find_group(a, table, nkeys, &key, rows->hashes[i]);
+			if (rows->records[i] == NULL)
+				rows->records[i] = hjg_program_enter(a, table, &key, rows->hashes[i], NULL, key.nulls, near ? HJG_NEAR_VISITS : HJG_RECORD_VISITS, &made);
 		}
+}
+
+static inline __attribute__((always_inline)) void
+enter_rows(const HjgKPipeline *a, const HjgKRecords *table, bool near, HjgCpuRows *rows)
+{
+	if (a->sink.nkeys == 1)
+		enter_keys(a, table, 1, near, rows);
+	else if (a->sink.nkeys == 2)
+		enter_keys(a, table, 2, near, rows);
+	else
+		enter_keys(a, table, a->sink.nkeys, near, rows);
 }
 
 /* Enter the rows that found no room in the worker's own table. */
@@ -215,6 +269,17 @@ add_shares(const HjgKPipeline *a, Sharing sharing, const HjgCpuRows *rows)
 		add_values(a, SHARING_NONE, rows);
 }
 
+/* Add all rows to the only group there is, which each worker has one of. */
+static void
+add_to_one(const HjgKPipeline *a, const HjgKRecords *near, HjgCpuRows *rows)
+{
+	const HjgProgramKey key = {.regs = rows->regs[0]};
+	int			made;
+
+	rows->records[0] = hjg_program_enter(a, near, &key, 0, NULL, 0, HJG_NEAR_VISITS, &made);
+	add_shares(a, SHARING_ONE, rows);
+}
+
 hjg_u32
 hjg_device_group_rows(const HjgKPipeline *a, const HjgKRecords *near, HjgCpuRows *rows)
 {
@@ -223,17 +288,25 @@ hjg_device_group_rows(const HjgKPipeline *a, const HjgKRecords *near, HjgCpuRows
 
 	if (rows->n == 0)
 		return 0;
-	hjg_device_hash_keys(rows, a->keys, a->sink.nkeys, a->groups);
+	if (a->sink.nkeys == 0)
+	{
+		add_to_one(a, near, rows);
+		return 0;
+	}
+	if (a->key_step != 0 && near->nslots == 0)
+		order_keys(a, rows);
+	else
+		hjg_device_hash_keys(rows, a->keys, a->sink.nkeys, true);
 	if (near->nslots > 0)
-		enter_rows(a, near, HJG_NEAR_VISITS, rows);
+		enter_rows(a, near, true, rows);
 	else
 	{
 		prefetch_records(&a->sink, rows);
-		enter_rows(a, &a->sink, HJG_RECORD_VISITS, rows);
+		enter_rows(a, &a->sink, false, rows);
 	}
 	flags = enter_others(a, rows, &all_near);
 	if (flags == 0)
-		add_shares(a, near->nslots == 0 || !all_near ? SHARING_ALL : a->sink.nkeys == 0 ? SHARING_ONE : SHARING_NONE, rows);
+		add_shares(a, near->nslots > 0 && all_near ? SHARING_NONE : SHARING_ALL, rows);
 	return flags;
 }
 

@@ -72,9 +72,10 @@ registers_set(const HjgKPipeline *a, const HjgProgramStep *step)
 }
 
 void
-hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, hjg_u32 wanted)
+hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, hjg_u32 wanted)
 {
 	plan->a = a;
+	plan->ranks = ranks;
 	plan->steps = HJG_PROGRAM_AT(const HjgProgramStep, a->steps);
 	for (hjg_u32 s = a->nsteps; s-- > 0;)
 	{
@@ -251,7 +252,37 @@ filter(HjgCpuRows *rows, hjg_u32 reg, hjg_u32 live)
 	keep_chosen(rows, n, live);
 }
 
-/* Find the record of each row in a table, or NULL. */
+/* Find the value of each row in ranks, and its record, from its bits of NULLs on; NULL if it is not there. */
+STEP void
+find_ranks(const HjgCpuRanks *ranks, hjg_u32 reg, HjgCpuRows *rows)
+{
+	static hjg_u64 nothing;		/* for values that have no record */
+	const int64_t *keys = rows->regs[reg];
+	const hjg_u32 mask = rows->nullable & BIT(reg);
+
+	for (hjg_u32 i = 0; i < rows->n; i++)
+	{
+		rows->hashes[i] = (hjg_u64) keys[i] - (hjg_u64) ranks->least;
+		if (rows->hashes[i] < ranks->nvalues)
+			__builtin_prefetch(&ranks->words[rows->hashes[i] / 64]);
+	}
+	for (hjg_u32 i = 0; i < rows->n; i++)
+	{
+		const hjg_u64 distance = rows->hashes[i];
+
+		if (distance >= ranks->nvalues || (ranks->words[distance / 64].bits >> distance % 64 & 1) == 0 || (rows->nulls[i] & mask) != 0)
+			rows->records[i] = NULL;
+		else if (ranks->records == NULL)
+			rows->records[i] = &nothing;
+		else
+		{
+			rows->records[i] = ranks->records + hjg_device_rank(ranks, distance) * ranks->record_words;
+			__builtin_prefetch(rows->records[i]);
+		}
+	}
+}
+
+/* Find the record of each row in a table, from its bits of NULLs on; NULL if there is none. */
 STEP void
 find_records(const HjgKRecords *table, const HjgProgramStep *step, HjgCpuRows *rows)
 {
@@ -267,14 +298,15 @@ find_records(const HjgKRecords *table, const HjgProgramStep *step, HjgCpuRows *r
 	{
 		const HjgProgramKey key = {.regs = &rows->regs[step->left][i], .stride = HJG_CPU_ROWS, .nkeys = table->nkeys};
 
-		rows->records[i] = key_bits != 0 && (rows->nulls[i] & key_bits) != 0 ? NULL :
-			(hjg_u64 *) hjg_program_find(table, &key, rows->hashes[i]);
+		hjg_u64    *record = key_bits != 0 && (rows->nulls[i] & key_bits) != 0 ? NULL : (hjg_u64 *) hjg_program_find(table, &key, rows->hashes[i]);
+
+		rows->records[i] = record == NULL ? NULL : record + HJG_K_RECORD_NULLS;
 	}
 }
 
-/* Load what the records have beside their keys; NULL where there is none. */
+/* Load what the records have beside nkeys keys; NULL where there is none. */
 STEP void
-load_payload(const HjgKRecords *table, const HjgProgramStep *step, HjgCpuRows *rows)
+load_payload(const HjgKRecords *table, hjg_u32 nkeys, const HjgProgramStep *step, HjgCpuRows *rows)
 {
 	for (hjg_u32 p = 0; p < table->npayload; p++)
 	{
@@ -286,8 +318,8 @@ load_payload(const HjgKRecords *table, const HjgProgramStep *step, HjgCpuRows *r
 		{
 			const hjg_u64 *record = rows->records[i];
 
-			any |= isnull[i] = record == NULL || (record[HJG_K_RECORD_NULLS] >> p & 1);
-			to[i] = record == NULL ? 0 : (int64_t) record[HJG_K_RECORD_KEYS + table->nkeys + p];
+			any |= isnull[i] = record == NULL || (record[0] >> p & 1);
+			to[i] = record == NULL ? 0 : (int64_t) record[1 + nkeys + p];
 		}
 		rows->nullable &= ~BIT(step->to + p);
 		if (any)
@@ -296,11 +328,14 @@ load_payload(const HjgKRecords *table, const HjgProgramStep *step, HjgCpuRows *r
 }
 
 STEP void
-probe(const HjgKRecords *table, const HjgProgramStep *step, HjgCpuRows *rows, hjg_u32 live)
+probe(const HjgKRecords *table, const HjgCpuRanks *ranks, const HjgProgramStep *step, HjgCpuRows *rows, hjg_u32 live)
 {
 	const bool	anti = step->op == HJG_PROGRAM_PROBE_ANTI;
 
-	find_records(table, step, rows);
+	if (ranks->words != NULL)
+		find_ranks(ranks, step->left, rows);
+	else
+		find_records(table, step, rows);
 	if (step->op != HJG_PROGRAM_PROBE_LEFT)
 	{
 		hjg_u32		n = 0;
@@ -315,7 +350,7 @@ probe(const HjgKRecords *table, const HjgProgramStep *step, HjgCpuRows *rows, hj
 		keep_chosen(rows, n, live);
 	}
 	if (step->op == HJG_PROGRAM_PROBE_INNER || step->op == HJG_PROGRAM_PROBE_LEFT)
-		load_payload(table, step, rows);
+		load_payload(table, ranks->words != NULL ? 0 : table->nkeys, step, rows);
 }
 
 /* ---- the steps ---- */
@@ -443,7 +478,7 @@ run_step(const HjgCpuPlan *plan, const HjgProgramStep *step, hjg_u32 live, const
 			filter(rows, step->left, live);
 			break;
 		default:
-			probe(&a->tables[step->arg], step, rows, live & ~registers_set(a, step));
+			probe(&a->tables[step->arg], &plan->ranks[step->arg], step, rows, live & ~registers_set(a, step));
 	}
 }
 

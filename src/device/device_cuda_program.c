@@ -120,6 +120,7 @@ gpu_launch(HjgMachineRun *run, HjgProgramKernel kernel, HjgKPipeline *args, void
 HjgProgramMachine hjg_cuda_machine = {
 	.generous_bytes = (size_t) 64 << 20,
 	.near_bytes = 16 * 1024,
+	.near_slack = 2,
 	.alloc = gpu_alloc,
 	.free = gpu_free,
 	.zero = gpu_zero,

@@ -122,6 +122,7 @@ check_tables(const HjgDeviceProgram *program)
 		const HjgProgramTable *table = &program->tables[t];
 
 		REQUIRE(table->nkeys <= HJG_PROGRAM_MAX_KEYS && table->npayload <= HJG_PROGRAM_MAX_PAYLOAD && table->unique <= 1 && table->has_groups <= 1, "a table");
+		REQUIRE(table->has_bounds == 0 || (table->has_bounds == 1 && table->nkeys == 1 && table->least_key <= table->greatest_key), "the bounds of a key");
 		REQUIRE(table->narguments <= HJG_PROGRAM_MAX_ARGUMENTS && is_range(table->first_argument, table->narguments, head->arguments.n), "the arguments of a table");
 		REQUIRE(table->has_groups ? table->npayload == 0 && table->unique == 0 : table->narguments == 0, "the values of a table");
 	}

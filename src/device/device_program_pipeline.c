@@ -14,6 +14,7 @@
 
 #define LEAST_RECORDS 1024
 #define GROWTH 4
+#define MOST_DISTANCE 8			/* of keys that are close together, for each group */
 #define MOST_SLOTS 0x7FFFFFFFu
 
 /* ---- memory ---- */
@@ -130,29 +131,30 @@ divide_pipeline(const HjgMachineRun *run, const HjgProgramPipeline *pipeline, Hj
 
 /* Run a pipeline into an empty table with room for so many records; returns the flags. */
 static HjgStatus
-fill_sized(HjgMachineRun *run, HjgProgramKernel kernel, HjgKPipeline *args, hjg_u64 nrecords, const HjgKPiece *pieces, hjg_u32 npieces,
-		   hjg_u32 *flags)
+fill_sized(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nrecords, const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags)
 {
 	const HjgProgramMachine *machine = run->machine;
 	const hjg_u64 nslots = 2 * nrecords + 16;
 	HjgProgramFacts facts;
+	HjgStatus	status;
 
+	if (!args->groups && machine->fill != NULL && machine->fill(run, number, args, nrecords, pieces, npieces, flags, &status))
+		return status;
 	if (nslots > MOST_SLOTS)
 		return HJG_ERR_MEMORY;
 	args->sink.nslots = (hjg_u32) nslots;
 	TRY(machine->alloc(run, record_bytes(&args->sink), &args->sink.records));
 	TRY(machine->zero(run, args->sink.records, record_bytes(&args->sink)));
 	TRY(machine->zero(run, run->facts, sizeof(HjgProgramFacts)));
-	TRY(machine->launch(run, kernel, args, args, pieces, npieces));
+	TRY(machine->launch(run, args->groups ? HJG_KERNEL_GROUP_ROWS : HJG_KERNEL_FILL_RECORDS, args, args, pieces, npieces));
 	TRY(machine->copy_out(run, &facts, run->facts, sizeof(facts)));
 	*flags = facts.flags;
 	return HJG_OK;
 }
 
-/* Run a pipeline into a table that is made, and made larger until the rows fit; most: of its records. */
+/* Run a pipeline into table `number`, which is made, and made larger until the rows fit; most: of its records. */
 static HjgStatus
-fill_growing(HjgMachineRun *run, HjgProgramKernel kernel, HjgKPipeline *args, hjg_u64 expected, hjg_u64 most, const HjgKPiece *pieces,
-			 hjg_u32 npieces)
+fill_growing(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 expected, hjg_u64 most, const HjgKPiece *pieces, hjg_u32 npieces)
 {
 	const hjg_u64 generous = run->machine->generous_bytes / (2 * args->sink.record_words * sizeof(hjg_u64));
 	hjg_u64		nrecords = expected > LEAST_RECORDS ? expected : LEAST_RECORDS;
@@ -161,15 +163,21 @@ fill_growing(HjgMachineRun *run, HjgProgramKernel kernel, HjgKPipeline *args, hj
 	nrecords = most < nrecords || most < generous ? most : nrecords;
 	for (;;)
 	{
-		const HjgStatus status = fill_sized(run, kernel, args, nrecords, pieces, npieces, &flags);
+		const HjgStatus status = fill_sized(run, number, args, nrecords, pieces, npieces, &flags);
 
 		if (status == HJG_OK && flags == 0)
 			return HJG_OK;
 		hjg_device_free_records(run, &args->sink);
 		if (status != HJG_OK)
 			return status;
-		if ((flags & HJG_K_KEY_TWICE) != 0)
+		if ((flags & (HJG_K_KEY_TWICE | HJG_K_KEY_UNBOUNDED)) != 0)
 			return HJG_ERR_INPUT;
+		if (args->key_step != 0)
+		{
+			/* keys that are close together, but not evenly */
+			args->key_step = 0;
+			continue;
+		}
 		if (nrecords >= most)
 			return HJG_ERR_INPUT;
 		nrecords = nrecords > most / GROWTH ? most : nrecords * GROWTH;
@@ -182,14 +190,34 @@ add_value(HjgKPipeline *args, HjgKValueKind kind, hjg_u32 reg)
 	args->values[args->nvalues++] = (HjgKValue) {.kind = (hjg_u8) kind, .reg = (hjg_u8) reg};
 }
 
+/* Have groups lie in the order of their key, if its values are close together: rows in about this order then find their groups side by side. */
+static void
+plan_order(const HjgProgramMachine *machine, const HjgProgramTable *table, hjg_u64 nrows, HjgKPipeline *args)
+{
+	const hjg_u64 distance = (hjg_u64) table->greatest_key - (hjg_u64) table->least_key;
+	const hjg_u64 ngroups = table->expected_rows < nrows ? table->expected_rows : nrows;
+
+	if (!machine->in_order || !table->has_bounds || distance / MOST_DISTANCE >= ngroups)
+		return;
+	args->least_key = table->least_key;
+	args->key_step = ~0ull / (distance + 1);
+}
+
+/* Plan the slots of a worker's own table of groups; 0: they are too many. */
+static hjg_u32
+plan_near_slots(const HjgProgramMachine *machine, hjg_u64 ngroups, size_t group_bytes)
+{
+	const hjg_u64 most = machine->near_bytes / group_bytes;
+
+	return 2 * ngroups > most ? 0 : (hjg_u32) (machine->near_slack * ngroups < most ? machine->near_slack * ngroups : most);
+}
+
 /* Plan the values of a group, of nrows rows; sets the places of its arguments. */
 static void
 plan_groups(const HjgMachineRun *run, const HjgProgramTable *table, hjg_u64 nrows, HjgKPipeline *args, HjgKArgument *all_places)
 {
 	const HjgProgramArgument *arguments = run->program->arguments;
-	const size_t near_bytes = run->machine->near_bytes;
 	const hjg_u32 nkeys = table->nkeys;
-	hjg_u64		slots;
 
 	add_value(args, HJG_K_ROWS, 0);
 	for (hjg_u32 i = 0; i < table->narguments; i++)
@@ -217,8 +245,8 @@ plan_groups(const HjgMachineRun *run, const HjgProgramTable *table, hjg_u64 nrow
 	args->groups = 1;
 	args->sink.nkeys = nkeys;
 	args->sink.record_words = HJG_K_RECORD_KEYS + nkeys + args->nvalues;
-	slots = nkeys == 0 ? 1 : table->expected_rows < near_bytes ? 2 * table->expected_rows : near_bytes;
-	args->near_slots = slots * args->sink.record_words * sizeof(hjg_u64) <= near_bytes ? (hjg_u32) slots : 0;
+	plan_order(run->machine, table, nrows, args);
+	args->near_slots = nkeys == 0 ? 1 : plan_near_slots(run->machine, table->expected_rows, args->sink.record_words * sizeof(hjg_u64));
 }
 
 static void
@@ -242,10 +270,11 @@ hjg_device_set_source(const HjgMachineRun *run, hjg_u32 source, HjgKPipeline *ar
 	memcpy(args->arguments, run->arguments[source], sizeof(args->arguments));
 }
 
-/* Copy the pieces to the machine, and fill the table with their rows. */
+/* Copy the pieces to the machine, and fill the table of this number with their rows. */
 static HjgStatus
-fill_from_pieces(HjgMachineRun *run, HjgKPipeline *args, const HjgProgramTable *table, hjg_u64 nrows, const HjgKPiece *pieces, hjg_u32 npieces)
+fill_from_pieces(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nrows, const HjgKPiece *pieces, hjg_u32 npieces)
 {
+	const HjgProgramTable *table = &run->program->tables[number];
 	const hjg_u64 most = table->max_rows < nrows ? table->max_rows : nrows;
 	const size_t bytes = npieces * sizeof(HjgKPiece);
 	hjg_u64		at;
@@ -255,7 +284,7 @@ fill_from_pieces(HjgMachineRun *run, HjgKPipeline *args, const HjgProgramTable *
 	args->pieces = at;
 	status = run->machine->copy_in(run, at, pieces, bytes);
 	if (status == HJG_OK)
-		status = fill_growing(run, table->has_groups ? HJG_KERNEL_GROUP_ROWS : HJG_KERNEL_FILL_RECORDS, args, table->expected_rows, most, pieces, npieces);
+		status = fill_growing(run, number, args, table->expected_rows, most, pieces, npieces);
 	run->machine->free(run, at, bytes);
 	return status;
 }
@@ -287,7 +316,7 @@ run_pipeline(HjgMachineRun *run, hjg_u32 number, const HjgKPiece *pieces, hjg_u3
 		plan_groups(run, table, pipeline->nrows, &args, run->arguments[pipeline->sink]);
 	else
 		plan_table(pipeline, table, &args);
-	status = fill_from_pieces(run, &args, table, pipeline->nrows, pieces, npieces);
+	status = fill_from_pieces(run, pipeline->sink, &args, pipeline->nrows, pieces, npieces);
 	run->tables[pipeline->sink] = args.sink;
 	return status;
 }

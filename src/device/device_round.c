@@ -7,7 +7,7 @@
  *
  * When a device gives up a join, the cpu engine joins instead, on the first stream, once no other operation
  * of the join runs.  Until then an operation that failed beside others, or on another stream, is queued
- * again.  A program (layout/hjg_program.h) only runs where it was sent: the backend decides what else is to be done.
+ * again.  A program (layout/hjg_program.h) that a GPU gives up runs on threads in the same way.
  */
 #define _GNU_SOURCE
 
@@ -156,17 +156,24 @@ build_join(HjgJobTask *task, const HjgJobSlot *job, int number)
 	return status;
 }
 
+/* Get the driver of the processor that runs jobs of this kind. */
+static const HjgDriver *
+cpu_driver(const HjgJobTask *task)
+{
+	int			number;
+	const HjgDriver *driver = hjg_driver_of(CPU_DEVICE, &number);
+
+	return task->spec.mode == HJG_MATCH_PROGRAM ? driver->programs : driver;
+}
+
 /*
- * True if the cpu engine must join instead, from the inputs that stay in the arena as long as the job: a
+ * True if the cpu engine must join, or threads must run the program, instead, from the inputs that stay in the arena as long as the job: a
  * device without memory, or whose driver refuses, need not leave the join to the backend's single thread.
  */
 static bool
 gives_up(const HjgJobTask *task, HjgStatus status)
 {
-	int			number;
-
-	return (status == HJG_ERR_MEMORY || status == HJG_ERR_DEVICE) && task->spec.mode != HJG_MATCH_PROGRAM &&
-		task->driver != NULL && task->driver != hjg_driver_of(CPU_DEVICE, &number);
+	return (status == HJG_ERR_MEMORY || status == HJG_ERR_DEVICE) && task->driver != NULL && task->driver != cpu_driver(task);
 }
 
 /*
@@ -176,12 +183,10 @@ gives_up(const HjgJobTask *task, HjgStatus status)
 static bool
 take_over(HjgJobTask *task, const HjgJobSlot *job, HjgStatus status)
 {
-	int			number;
-
 	hjg_round_drop_join(task);
-	task->driver = hjg_driver_of(CPU_DEVICE, &number);
+	task->driver = cpu_driver(task);
 	task->stats.fallback = status;
-	task->build_status = build_join(task, job, number);
+	task->build_status = build_join(task, job, 0);
 	return task->build_status == HJG_OK;
 }
 

@@ -33,11 +33,47 @@ typedef struct HjgCpuRows
 	int64_t		regs[HJG_PROGRAM_REGISTERS][HJG_CPU_ROWS];
 } HjgCpuRows;
 
+/* A hash table of keys that are close together (device_cpu_ranks.c). */
+typedef struct HjgCpuRankWord
+{
+	hjg_u64		bits;			/* of 64 values, which are there */
+	hjg_u64		before;			/* bits of the words before it */
+} HjgCpuRankWord;
+
+typedef struct HjgCpuRanks
+{
+	HjgCpuRankWord *words;		/* NULL: the table is another one */
+	size_t		words_bytes;
+	int64_t		least;			/* value */
+	hjg_u64		nvalues;		/* from the least to the greatest one */
+	hjg_u64    *records;		/* of each value that is there: bits of NULLs, and the payload; NULL: it has none */
+	size_t		records_bytes;
+	hjg_u32		record_words;
+} HjgCpuRanks;
+
+/* Rows of such a table that a worker appends to, while it is filled. */
+typedef struct HjgCpuChunk
+{
+	bool		taken;
+	hjg_u32		number;
+	hjg_u32		nrows;
+} HjgCpuChunk;
+
+/* Count the values before one that is there, told by its distance from the least one. */
+static inline __attribute__((always_inline)) hjg_u64
+hjg_device_rank(const HjgCpuRanks *ranks, hjg_u64 distance)
+{
+	const HjgCpuRankWord *word = &ranks->words[distance / 64];
+
+	return word->before + (hjg_u64) __builtin_popcountll(word->bits & ((1ull << distance % 64) - 1));
+}
+
 /* Facts of a launch about its steps. */
 typedef struct HjgCpuPlan
 {
 	const HjgKPipeline *a;
 	const HjgProgramStep *steps;
+	const HjgCpuRanks *ranks;	/* of each table */
 	hjg_u32		unset;			/* registers that are read before they are set */
 	hjg_u32		live[HJG_PROGRAM_MAX_STEPS];	/* registers that are read after a step, before they are set again */
 } HjgCpuPlan;
@@ -73,9 +109,25 @@ hjg_device_hash_keys(HjgCpuRows *rows, const hjg_u8 *keys, hjg_u32 nkeys, bool n
 /* ---- device_cpu_steps.c ---- */
 
 /* Plan the steps of a pipeline or a result; wanted: a bit for each register that is read behind them. */
-extern void hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, hjg_u32 wanted);
+extern void hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, hjg_u32 wanted);
 /* Apply the steps to rows whose numbers are set; columns: of their segment. */
 extern void hjg_device_run_steps(const HjgCpuPlan *plan, const HjgKColumn *columns, HjgCpuRows *rows);
+
+/* ---- device_cpu_ranks.c ---- */
+
+/* Can a table of about so many rows be made of ranks, with less memory than others? */
+extern bool hjg_device_may_rank(const HjgProgramTable *table, hjg_u64 nrows);
+/* Make it of the pieces' rows; nothing of it is left if there are flags. */
+extern HjgStatus hjg_device_make_ranks(HjgMachineRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks, HjgKPipeline *args, hjg_u64 nrows,
+									   const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags);
+extern void hjg_device_free_ranks(HjgMachineRun *run, HjgCpuRanks *ranks);
+/* Enter rows; ranked: what hjg_device_launch_ranks() was called with. Returns flags. */
+extern hjg_u32 hjg_device_fill_ranks(void *ranked, const HjgKPipeline *a, HjgCpuChunk *chunk, HjgCpuRows *rows);
+
+/* ---- device_cpu_program.c ---- */
+
+/* Run a pipeline whose rows come to hjg_device_fill_ranks(). */
+extern HjgStatus hjg_device_launch_ranks(HjgMachineRun *run, void *ranked, HjgKPipeline *args, const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags);
 
 /* ---- device_cpu_sink.c ---- */
 

@@ -28,7 +28,8 @@ typedef struct HjgMachineRun HjgMachineRun;
 typedef struct HjgProgramMachine
 {
 	size_t		generous_bytes; /* memory that a table may have for the most rows, at once */
-	size_t		near_bytes;		/* most of a worker's own table of groups */
+	size_t		near_bytes;		/* most of a worker's own table of groups, */
+	hjg_u32		near_slack;		/* and slots that it has for a group, at least 2 */
 	HjgStatus	(*alloc) (HjgMachineRun *run, size_t bytes, hjg_u64 *at);
 	void		(*free) (HjgMachineRun *run, hjg_u64 at, size_t bytes);
 	HjgStatus	(*zero) (HjgMachineRun *run, hjg_u64 at, size_t bytes);
@@ -37,6 +38,13 @@ typedef struct HjgProgramMachine
 	/* Run a kernel for these pieces, which are at args->pieces, too; args is a part of all_args, the kernel's. */
 	HjgStatus	(*launch) (HjgMachineRun *run, HjgProgramKernel kernel, HjgKPipeline *args, void *all_args, const HjgKPiece *pieces,
 						   hjg_u32 npieces);
+	/*
+	 * May be NULL: fill a hash table in another way, if that is better, with room for so many rows; returns whether it was.  Without room
+	 * *flags has HJG_K_TABLE_FULL.
+	 */
+	bool		(*fill) (HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nrows, const HjgKPiece *pieces, hjg_u32 npieces,
+						 hjg_u32 *flags, HjgStatus *status);
+	bool		in_order;		/* groups whose keys are close together lie in the order of these */
 } HjgProgramMachine;
 
 /* Tests make it small. */

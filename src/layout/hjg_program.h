@@ -140,6 +140,10 @@ typedef struct HjgProgramTable
 	hjg_u32		narguments;
 	hjg_u64		max_rows;		/* of a hash table: that come to the sink, at most; groups: with more the program cannot be run */
 	hjg_u64		expected_rows;	/* or groups */
+	hjg_u32		has_bounds;		/* 1: its only key, if it is not NULL, is between these, which are included */
+	hjg_u32		pad;
+	int64_t		least_key;
+	int64_t		greatest_key;
 } HjgProgramTable;
 
 /* Values of a group, for steps: its keys, its number of rows, and of each argument the next four. */

@@ -88,6 +88,7 @@ typedef struct HjgKArgument
 /* Flags that kernels set. */
 #define HJG_K_TABLE_FULL 1u
 #define HJG_K_KEY_TWICE 2u
+#define HJG_K_KEY_UNBOUNDED 4u	/* a key is not within its bounds */
 
 /* hjg_k_fill_records, hjg_k_group_rows: a pipeline. Its rows are those of the pieces, or the groups of the source in these slots. */
 typedef struct HjgKPipeline
@@ -108,6 +109,8 @@ typedef struct HjgKPipeline
 	hjg_u32		groups;			/* the sink has groups: NULL is a key, too */
 	hjg_u32		from_groups;	/* it has a source */
 	hjg_u32		pad;
+	int64_t		least_key;		/* of groups with one key, on the processor's threads: */
+	hjg_u64		key_step;		/* its hash is its distance from this one, times the step; 0: a mix */
 	HjgKRecords source;
 	HjgKRecords sink;
 	HjgKRecords tables[HJG_PROGRAM_MAX_PIPELINES];

@@ -395,7 +395,8 @@ typedef struct HjgProgramShape
 	double		driving_values; /* of these, of the table that drives the last pipeline */
 	double		probes;			/* rows that are looked up in hash tables, */
 	double		driving_probes; /* of these, by the last pipeline, */
-	double		entered;		/* and rows that are entered into them */
+	double		entered;		/* and rows that are entered into them, */
+	double		table_bytes;	/* which take so much memory, with the groups, on the processor's threads */
 	double		strings;		/* that are tested one by one by the backend */
 	double		word_pages;		/* pages times the columns of other strings */
 	double		live_pages;		/* that are read, as they have changed, */
@@ -410,5 +411,7 @@ typedef struct HjgProgramShape
  * makes all hash tables.
  */
 extern double hjg_model_program_ns(const HjgProgramShape *shape, int ndevices);
+/* The same on so many threads of the processor. */
+extern double hjg_model_program_threads_ns(const HjgProgramShape *shape, int nthreads);
 
 #endif							/* HJG_MODEL_H */

@@ -1,12 +1,12 @@
 /*
  * model_program.c
- *	  The time of a program (layout/hjg_program.h): a backend writes it, and a GPU runs it over columns that its memory has already.
+ *	  The time of a program (layout/hjg_program.h): a backend writes it, and a GPU runs it over columns that its memory has already, or the
+ *	  device process's threads over those that are kept.
  */
 #include "model/hjg_model.h"
 
-/* Starting and ending the job, and the launches of a table. */
-#define START_NS 2000000
-#define TABLE_NS 200000
+/* Starting and ending the job. */
+#define START_NS 500000
 
 /*
  * Looking at a segment's blocks, writing a column of it, and testing or numbering the words of one, by a process that has not seen that memory
@@ -24,11 +24,25 @@
 /* Testing a string. */
 #define STRING_NS 30
 
-/* On a GPU: reading and testing a value, looking a row up in a table, entering one into it, adding a value to its group. */
-#define VALUE_NS 0.015
-#define PROBE_NS 0.03
-#define ENTER_NS 0.15
-#define STEP_NS 0.012
+/* Costs on a device, of which it has one or several. */
+typedef struct ProgramUnits
+{
+	double		start_ns;		/* starting and ending a program, */
+	double		table_ns;		/* and the launches for a table */
+	double		value_ns;		/* reading and testing a value, */
+	double		probe_ns;		/* looking a row up in a table, */
+	double		enter_ns;		/* entering one into it, */
+	double		step_ns;		/* adding a value to its group */
+} ProgramUnits;
+
+static const ProgramUnits gpu_units = {
+	.start_ns = 1500000, .table_ns = 200000, .value_ns = 0.015, .probe_ns = 0.03, .enter_ns = 0.15, .step_ns = 0.012
+};
+
+/* Of one thread. */
+static const ProgramUnits thread_units = {
+	.start_ns = 0, .table_ns = 100000, .value_ns = 1.0, .probe_ns = 15, .enter_ns = 40, .step_ns = 2.5
+};
 
 /* Sending a group back, adding it to the node's table, and returning it: one process does that. */
 #define GROUP_NS 700
@@ -37,16 +51,40 @@
 #define GROUP_AGAIN_NS 400
 #define DEVICE_NS 500000
 
+/* Predict the work of the device, all of which each of several devices does, */
+static double
+built_ns(const HjgProgramShape *shape, const ProgramUnits *units)
+{
+	return (shape->values - shape->driving_values) * units->value_ns + (shape->probes - shape->driving_probes) * units->probe_ns +
+		shape->entered * units->enter_ns;
+}
+
+/* and which they divide. */
+static double
+divided_ns(const HjgProgramShape *shape, const ProgramUnits *units)
+{
+	return shape->driving_values * units->value_ns + shape->driving_probes * units->probe_ns + shape->grouped * shape->nsteps * units->step_ns;
+}
+
+/* Predict the work of the backend. */
+static double
+written_ns(const HjgProgramShape *shape)
+{
+	return START_NS + shape->pages / SEGMENT_PAGES * SEGMENT_NS + shape->column_pages / SEGMENT_PAGES * SEGMENT_COLUMN_NS +
+		shape->word_pages / SEGMENT_PAGES * SEGMENT_WORDS_NS + shape->strings * STRING_NS +
+		shape->live_pages * LIVE_PAGE_NS + shape->live_rows * LIVE_ROW_NS + shape->ngroups * GROUP_NS;
+}
+
 double
 hjg_model_program_ns(const HjgProgramShape *shape, int ndevices)
 {
-	const double divided_ns = shape->driving_values * VALUE_NS + shape->driving_probes * PROBE_NS + shape->grouped * shape->nsteps * STEP_NS;
-	const double built_ns = (shape->values - shape->driving_values) * VALUE_NS + (shape->probes - shape->driving_probes) * PROBE_NS +
-		shape->entered * ENTER_NS;
-	const double written_ns = shape->pages / SEGMENT_PAGES * SEGMENT_NS + shape->column_pages / SEGMENT_PAGES * SEGMENT_COLUMN_NS +
-		shape->word_pages / SEGMENT_PAGES * SEGMENT_WORDS_NS + shape->strings * STRING_NS +
-		shape->live_pages * LIVE_PAGE_NS + shape->live_rows * LIVE_ROW_NS;
+	return written_ns(shape) + gpu_units.start_ns + shape->ntables * gpu_units.table_ns + built_ns(shape, &gpu_units) +
+		divided_ns(shape, &gpu_units) / ndevices + (ndevices - 1) * (DEVICE_NS + shape->ngroups * GROUP_AGAIN_NS);
+}
 
-	return START_NS + shape->ntables * TABLE_NS + written_ns + built_ns + divided_ns / ndevices + shape->ngroups * GROUP_NS +
-		(ndevices - 1) * (DEVICE_NS + shape->ngroups * GROUP_AGAIN_NS);
+double
+hjg_model_program_threads_ns(const HjgProgramShape *shape, int nthreads)
+{
+	return written_ns(shape) + thread_units.start_ns + shape->ntables * thread_units.table_ns +
+		(built_ns(shape, &thread_units) + divided_ns(shape, &thread_units)) / nthreads;
 }

@@ -1,7 +1,7 @@
 /*
  * node_program.c
- *	  A GpuAggregate whose groups are made by the device process: the plan below it becomes a program (hjg_program.h), which runs on a GPU
- *	  over kept columns, and the groups that come back are added to the node's own.
+ *	  A GpuAggregate whose groups are made by the device process: the plan below it becomes a program (hjg_program.h), which runs over kept
+ *	  columns on a GPU or on threads, and the groups that come back are added to the node's own.
  *
  * The planner expects it where all tables are kept (planner_program.c). Whether it is possible is known only here, when the conditions'
  * operands and the tables' blocks are: nothing has been returned by then, so if it is not, or the device process cannot do it, the node
@@ -72,7 +72,7 @@ write_programs(ProgramRuns *runs, const HjgDeviceId *devices)
 	const uint64 most_groups = count_most_groups(runs->state);
 
 	runs->groups.state = runs->state;
-	runs->head = (HjgProgram) {.max_groups = most_groups};
+	runs->head = (HjgProgram) {.max_groups = most_groups, .max_bytes = (uint64) get_hash_memory_limit() * hjg_planner_threads()};
 	if (!hjg_program_write_groups(runs->writer, &runs->groups, most_groups, list_nth_int(scalars, HJG_AGGREGATE_SCALAR_PROGRAM_GROUPS), true) ||
 		!hjg_program_write_result(runs->writer, &runs->groups, &runs->head))
 		return false;
@@ -418,11 +418,11 @@ note_refusal(const HjgAggregateState *state)
 	hjg_kept_note_refused((uint32) list_nth_int(scalars, HJG_AGGREGATE_SCALAR_PROGRAM_NUMBER));
 }
 
-/* Choose the devices that are to run programs: the planned one, or, if that has no number, all GPUs; returns how many. */
+/* Choose the devices that are to run programs: the planned one, or, if that is a GPU without a number, all GPUs; returns how many. */
 static int
 choose_devices(HjgDeviceId planned, HjgDeviceId *devices)
 {
-	const int	n = planned.number == HJG_NO_NUMBER ? hjg_service_gpus(devices) : 0;
+	const int	n = planned.kind == HJG_KIND_CUDA && planned.number == HJG_NO_NUMBER ? hjg_service_gpus(devices) : 0;
 
 	if (n == 0)
 		devices[0] = planned;

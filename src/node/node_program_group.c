@@ -196,6 +196,14 @@ hjg_program_write_groups(HjgProgramWriter *writer, HjgProgramGroups *groups, uin
 	/* several devices have parts of the result's groups */
 	groups->exact = (!last || writer->nshares == 1) && are_groups_exact(groups);
 	table.nkeys = groups->nkeys;
+	if (groups->nkeys == 1 && groups->values[groups->keys[0]].form <= HJG_VALUE_NUMBER)
+	{
+		const HjgProgramValue *key = &groups->values[groups->keys[0]];
+
+		table.has_bounds = key->least <= key->greatest;
+		table.least_key = key->least;
+		table.greatest_key = key->greatest;
+	}
 	table.narguments = groups->narguments;
 	/* if the device leaves some out, it may make more than the node can have */
 	table.max_rows = hjg_program_source_rows(writer);

@@ -140,6 +140,17 @@ add_payload(HjgProgramWriter *writer, WrittenJoin *written, int c)
 	return true;
 }
 
+/* Note the bounds of a table's key, if it has one. */
+static void
+note_bounds(const WrittenJoin *written, HjgProgramTable *table)
+{
+	const HjgProgramValue *key = &written->values[written->built][written->keys[written->built][0]];
+
+	table->has_bounds = table->nkeys == 1 && key->least <= key->greatest;
+	table->least_key = key->least;
+	table->greatest_key = key->greatest;
+}
+
 /*
  * End the pipeline of the built side with groups by the keys, and make a table of these, whose payload is the least and the greatest value of
  * the compared column: these tell whether any value passes a comparison.
@@ -160,6 +171,8 @@ write_extremes(HjgProgramWriter *writer, WrittenJoin *written, uint64 expected_r
 	argument.reg = reg;
 	groups.first_argument = writer->arguments.len / sizeof(HjgProgramArgument);
 	appendBinaryStringInfo(&writer->arguments, (const char *) &argument, sizeof(argument));
+	note_bounds(written, &groups);
+	note_bounds(written, &table);
 	groups.max_rows = Max(hjg_program_source_rows(writer), 1);
 	groups.expected_rows = Min(expected_rows, groups.max_rows);
 	if (!hjg_program_end_pipeline(writer, groups, false))
@@ -210,6 +223,7 @@ write_build(HjgProgramWriter *writer, WrittenJoin *written, const Bitmapset *pay
 		if (!add_payload(writer, written, c))
 			return false;
 	written->table = writer->tables.len / sizeof(HjgProgramTable);
+	note_bounds(written, &table);
 	table.npayload = written->npayload;
 	table.max_rows = hjg_program_source_rows(writer);
 	table.expected_rows = (uint64) Max(Min(plan->plan_rows, (double) table.max_rows), 1);

@@ -192,6 +192,8 @@ extern const CustomScanMethods hjg_scan_methods;	/* defined by the node */
 extern double hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows);
 /* Count the processors that this process may use. */
 extern int	hjg_planner_processors(void);
+/* Count the threads that the device process uses for a job of this session. */
+extern int	hjg_planner_threads(void);
 
 /* A GPU for joins. */
 typedef struct HjgPlannerGpu

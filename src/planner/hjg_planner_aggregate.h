@@ -39,7 +39,7 @@ typedef struct HjgFirstGroups
 	bool		nulls_first;
 } HjgFirstGroups;
 
-/* A program that makes groups on a GPU. */
+/* A program that makes groups. */
 typedef struct HjgPlannedProgram
 {
 	Path	   *path;			/* of the rows that it groups: a sequential scan, a join, or a scan of a subquery */
@@ -52,7 +52,7 @@ typedef struct HjgPlannedProgram
 	uint32		number;			/* that it has each time it is planned */
 } HjgPlannedProgram;
 
-/* Plan the program that makes the groups of a relation's rows (planner_program_group.c); false: a GPU cannot do it. */
+/* Plan the program that makes the groups of a relation's rows (planner_program_group.c); false: there is none. */
 extern bool hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *input_rel, HjgPlannedProgram *program);
 
 /* Set the input that the rows of a program's path are: a table, a join, or groups of a subquery. */

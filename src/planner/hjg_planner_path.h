@@ -311,8 +311,11 @@ typedef struct HjgOffer
 
 /* Find the best program for a join among those of this pair and of pairs before. */
 extern void hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate);
-/* Predict the time of a program on one GPU, or, where that takes less time, divided among all that there are; *divided may be NULL. */
-extern double hjg_planner_program_ns(HjgQueryFacts *facts, const HjgProgramShape *shape, bool *divided);
+/*
+ * Predict the time of a program on the device where it takes least: a GPU, if it may be divided (NO_NUMBER) all GPUs, or the processor's
+ * threads.  *device, which may be NULL: ANY if no device has the memory.
+ */
+extern double hjg_planner_program_ns(HjgQueryFacts *facts, const HjgProgramShape *shape, bool may_divide, HjgDeviceId *device);
 /* Find the rows of a relation that a program can make; NULL: none. */
 extern const HjgProgramRows *hjg_planner_program_rows(PlannerInfo *root, const RelOptInfo *rel);
 

@@ -358,14 +358,16 @@ const CustomPathMethods hjg_planner_grouping_methods = {
 /* ---------- paths ---------- */
 
 /*
- * Prices of other plans leave out how much the processes that would make the rows lose to one another, so the program's is lower by that.
+ * Prices of other plans leave out how much the processes that would make the rows lose to one another, so the price of a GPU's program is lower
+ * by that.
  */
 void
 hjg_planner_set_program(Path *path, const HjgPlannedProgram *program)
 {
 	const RelOptInfo *rows = program->path->parent;
 	AggregatePath *own = (AggregatePath *) path;
-	const double nprocesses = rows->partial_pathlist != NIL ? hjg_planner_processes(linitial(rows->partial_pathlist)) : 1;
+	const bool	on_gpu = program->device.kind == HJG_KIND_CUDA;
+	const double nprocesses = on_gpu && rows->partial_pathlist != NIL ? hjg_planner_processes(linitial(rows->partial_pathlist)) : 1;
 	HjgUnitCosts costs;
 
 	hjg_planner_unit_costs(&costs, path->rows);

@@ -2,7 +2,7 @@
  * planner_program.c
  *	  Finds the rows that programs of the device process (layout/hjg_program.h) can make, and predicts their time.
  *
- * A program has an order of joins of its own: on a GPU other joins are cheap than in a backend, it reads tables by sequential scans only,
+ * A program has an order of joins of its own: other joins are cheap there than in a backend, it reads tables by sequential scans only,
  * and each of its hash tables has one row for a key. So while core searches for the best order, the best one for a program is kept for each
  * relation beside core's lists, with a path for the node, which reads the same rows if the program cannot be run. It is used at
  * the end, by a GpuAggregate (planner_program_group.c).
@@ -11,6 +11,8 @@
  * wrong. The rules here are those of node_program_rows.c, which decides again.
  */
 #include "postgres.h"
+
+#include <float.h>
 
 #include "access/table.h"
 #include "catalog/pg_type_d.h"
@@ -34,6 +36,9 @@
 
 /* Most relations whose rows are kept in mind: of a query of many tables programs have not all orders. */
 #define MOST_ROWS 256
+
+/* Bytes of a row in a hash table of the processor's threads, of which half the places are free; it has a key or two and some columns. */
+#define ENTERED_BYTES 100
 
 /* Several GPUs divide a program if that takes at most this part of the time: others may want them, too. */
 #define WORTH_DIVIDING 0.9
@@ -252,6 +257,13 @@ add_tables(PlannerInfo *root, HjgQueryFacts *facts)
 	return NULL;
 }
 
+/* May programs run on the threads of the device process? */
+static bool
+may_use_threads(void)
+{
+	return (hjg_device_asked.kind == HJG_KIND_ANY || hjg_device_asked.kind == HJG_KIND_CPU) && hjg_in_backend_rows >= 0;
+}
+
 /* May the query have programs? Looks at its tables when first asked; GEQO frees joins with the memory of their paths. */
 static bool
 has_programs(PlannerInfo *root, HjgQueryFacts *facts)
@@ -263,7 +275,7 @@ has_programs(PlannerInfo *root, HjgQueryFacts *facts)
 	{
 		programs->known = true;
 		programs->possible = hjg_kept_columns && (enable_seqscan || hjg_force) && !facts->repeated && hjg_planner_may_group(root->parse) && hjg_planner_device_ready(facts) &&
-			hjg_planner_gpu(facts) != NULL;
+			(hjg_planner_gpu(facts) != NULL || may_use_threads());
 		if (programs->possible)
 		{
 			caller = MemoryContextSwitchTo(root->planner_cxt);
@@ -295,17 +307,39 @@ hjg_planner_program_rows(PlannerInfo *root, const RelOptInfo *rel)
 	return has_programs(root, facts) ? find_program_rows(facts, rel) : NULL;
 }
 
-double
-hjg_planner_program_ns(HjgQueryFacts *facts, const HjgProgramShape *shape, bool *divided)
+/* Predict the time on one GPU, or on all of them where that takes less. */
+static double
+gpus_ns(const HjgPlannerGpu *gpu, const HjgProgramShape *shape, bool may_divide, HjgDeviceId *device)
 {
-	const int	ngpus = hjg_planner_gpu(facts)->ngpus;
 	const double one_ns = hjg_model_program_ns(shape, 1);
-	const double all_ns = hjg_model_program_ns(shape, ngpus);
-	const bool	divide = ngpus > 1 && (all_ns < WORTH_DIVIDING * one_ns || hjg_force);
+	const double all_ns = hjg_model_program_ns(shape, gpu->ngpus);
+	const bool	divide = may_divide && gpu->ngpus > 1 && (all_ns < WORTH_DIVIDING * one_ns || hjg_force);
 
-	if (divided != NULL)
-		*divided = divide;
+	*device = (HjgDeviceId) {.kind = HJG_KIND_CUDA, .number = divide ? HJG_NO_NUMBER : gpu->number};
 	return divide ? all_ns : one_ns;
+}
+
+double
+hjg_planner_program_ns(HjgQueryFacts *facts, const HjgProgramShape *shape, bool may_divide, HjgDeviceId *device)
+{
+	const HjgPlannerGpu *gpu = hjg_planner_gpu(facts);
+	HjgDeviceId best = {.kind = HJG_KIND_ANY, .number = HJG_NO_NUMBER};
+	double		best_ns = gpu != NULL ? gpus_ns(gpu, shape, may_divide, &best) : DBL_MAX;
+	const int	nthreads = hjg_planner_threads();
+
+	if (may_use_threads() && shape->table_bytes <= facts->hash_memory * nthreads)
+	{
+		const double ns = hjg_model_program_threads_ns(shape, nthreads);
+
+		if (ns < best_ns)
+		{
+			best_ns = ns;
+			best = (HjgDeviceId) {.kind = HJG_KIND_CPU, .number = HJG_NO_NUMBER};
+		}
+	}
+	if (device != NULL)
+		*device = best;
+	return best_ns;
 }
 
 /* ---------- joins ---------- */
@@ -427,7 +461,8 @@ add_shapes(const HjgProgramShape *built, double built_rows, const HjgProgramShap
 		.column_pages = built->column_pages + driving->column_pages,
 		.values = built->values + driving->values, .driving_values = driving->driving_values,
 		.probes = built->probes + driving->probes + driving_rows, .driving_probes = driving->driving_probes + driving_rows,
-		.entered = built->entered + driving->entered + built_rows, .strings = built->strings + driving->strings,
+		.entered = built->entered + driving->entered + built_rows,
+		.table_bytes = built->table_bytes + driving->table_bytes + built_rows * ENTERED_BYTES, .strings = built->strings + driving->strings,
 		.word_pages = built->word_pages + driving->word_pages,
 		.live_pages = built->live_pages + driving->live_pages, .live_rows = built->live_rows + driving->live_rows
 	};
@@ -500,7 +535,7 @@ hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate)
 	known = find_program_rows(facts, candidate->joinrel);
 	if (known == NULL && facts->programs.n == MOST_ROWS)
 		return;
-	if (known != NULL && hjg_planner_program_ns(facts, &known->shape, NULL) <= hjg_planner_program_ns(facts, &rows.shape, NULL))
+	if (known != NULL && hjg_planner_program_ns(facts, &known->shape, true, NULL) <= hjg_planner_program_ns(facts, &rows.shape, true, NULL))
 		return;
 	rows.path = memcpy(palloc(sizeof(HjgPath)), &own, sizeof(HjgPath));
 	if (known != NULL)

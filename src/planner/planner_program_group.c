@@ -201,7 +201,7 @@ are_results_plain(const HjgGrouping *grouping)
 
 /* ---------- the whole ---------- */
 
-/* Find why a GPU cannot compute what groups consist of, or NULL; sets the columns that they are made of. */
+/* Find why a program cannot compute what groups consist of, or NULL; sets the columns that they are made of. */
 static const char *
 check_terms(PlannerInfo *root, const HjgGrouping *grouping, ProgramColumns *columns)
 {
@@ -211,7 +211,7 @@ check_terms(PlannerInfo *root, const HjgGrouping *grouping, ProgramColumns *colu
 }
 
 /*
- * Find why a GPU cannot make the groups of rows, or NULL; sets their number, as a program makes them, which of them are wanted, and how many
+ * Find why a program cannot make the groups of rows, or NULL; sets their number, as a program makes them, which of them are wanted, and how many
  * come back.
  */
 static const char *
@@ -293,7 +293,7 @@ add_fetched(PlannerInfo *root, const HjgPlannedProgram *program, HjgProgramShape
 	}
 }
 
-/* Find why a GPU cannot make the distinct values below the groups of a query, or NULL; sets their number. */
+/* Find why a program cannot make the distinct values below the groups of a query, or NULL; sets their number. */
 static const char *
 check_distinct(PlannerInfo *root, const HjgGrouping *grouping, double rows, double *nvalues)
 {
@@ -316,7 +316,6 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	const char *why = facts->programs.why;
 	HjgProgramShape shape;
 	double		grouped = input_rel->rows;
-	bool		divided;
 
 	*program = (HjgPlannedProgram) {0};
 	if (rows != NULL)
@@ -340,10 +339,14 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	shape.nsteps = last->work.nsteps;
 	program->path = rows->path;
 	add_fetched(root, program, &shape);
+	shape.table_bytes += program->ngroups * (GROUP_BYTES + list_length(last->arguments) * ARGUMENT_BYTES);
 	/* several GPUs would have parts of the groups, of which none can be left out */
-	divided = program->first.n == 0 && program->ngroups <= MOST_GROUPS;
-	program->ns = divided ? hjg_planner_program_ns(facts, &shape, &divided) : hjg_model_program_ns(&shape, 1);
-	program->device = (HjgDeviceId) {.kind = HJG_KIND_CUDA, .number = divided ? HJG_NO_NUMBER : hjg_planner_gpu(facts)->number};
+	program->ns = hjg_planner_program_ns(facts, &shape, program->first.n == 0 && program->ngroups <= MOST_GROUPS, &program->device);
+	if (program->device.kind == HJG_KIND_ANY)
+	{
+		hjg_planner_note_program(root, input_rel, "its hash tables need more than work_mem");
+		return false;
+	}
 	return true;
 }
 

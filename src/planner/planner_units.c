@@ -92,6 +92,12 @@ hjg_planner_processors(void)
 	return Max(nprocessors, 1);
 }
 
+int
+hjg_planner_threads(void)
+{
+	return hjg_cpu_threads > 0 ? Min(hjg_cpu_threads, hjg_planner_processors()) : hjg_planner_processors();
+}
+
 double
 hjg_planner_processes(const Path *path)
 {

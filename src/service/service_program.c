@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "base/hjg_base.h"
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
 
@@ -108,12 +109,13 @@ expected_words(const HjgProgramTask *task)
 static bool
 start_program(const HjgProgramTask *task, HjgJob **job, int *batch, HjgReason *reason)
 {
-	HjgJoinSpec spec = {.key_width = WORD_BYTES, .mode = HJG_MATCH_PROGRAM};
+	HjgJoinSpec spec = {.key_width = WORD_BYTES, .mode = HJG_MATCH_PROGRAM, .nthreads = hjg_cpu_threads};
 
 	*job = hjg_job_lease(&spec, task->device, reason);
 	if (*job == NULL)
 		return false;
-	if (hjg_job_device(*job).kind != HJG_KIND_CUDA)
+	/* where a GPU is gone, threads run its program */
+	if (hjg_job_device(*job).kind != HJG_KIND_CUDA && hjg_job_device(*job).kind != HJG_KIND_CPU)
 	{
 		*reason = HJG_REASON_NO_DEVICE;
 		return false;

@@ -1012,6 +1012,31 @@ bound_arguments(Writer *w, hjg_u32 t)
 	}
 }
 
+/* The bounds of a key are told, or are not; some are wider than they need be. */
+static void
+bound_key(Writer *w, hjg_u32 t)
+{
+	HjgProgramTable *table = (HjgProgramTable *) w->tables.data + t;
+	bool		any = false;
+
+	for (size_t i = 0; i < w->filled[t]->entries.n && table->nkeys == 1; i++)
+	{
+		const Cell	key = index_entry(w->filled[t], (int) i)->keys[0];
+
+		if (key.isnull)
+			continue;
+		table->least_key = !any || key.number < table->least_key ? key.number : table->least_key;
+		table->greatest_key = !any || key.number > table->greatest_key ? key.number : table->greatest_key;
+		any = true;
+	}
+	table->has_bounds = any && !one_in(w, 4);
+	if (one_in(w, 2) && table->least_key > INT64_MIN + 1000 && table->greatest_key < INT64_MAX - 1000)
+	{
+		table->least_key -= below(w, 1000);
+		table->greatest_key += below(w, 1000);
+	}
+}
+
 static hjg_u64
 estimate(Writer *w, hjg_u64 n)
 {
@@ -1038,6 +1063,7 @@ write_block(Writer *w, ProgramCase *c)
 		HjgProgramTable *table = (HjgProgramTable *) w->tables.data + i;
 
 		table->expected_rows = estimate(w, table->max_rows);
+		bound_key(w, i);
 	}
 	head.pipelines = place_array(&block, &w->pipelines);
 	head.tables = place_array(&block, &w->tables);

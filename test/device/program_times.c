@@ -278,6 +278,7 @@ time_query(const HjgDriver *driver, const Query *query, const char *block, hjg_u
 void
 program_times(const HjgDriver *driver, HjgPool *pool, hjg_u64 nrows)
 {
+	const char *only = getenv("HJG_TEST_QUERY");
 	HjgKeptFile kept;
 	Data		data;
 	char	   *block;
@@ -288,7 +289,8 @@ program_times(const HjgDriver *driver, HjgPool *pool, hjg_u64 nrows)
 	block = malloc(((size_t) data.nsegments + data.norders) * (8 * sizeof(HjgProgramColumn) + 64) + 65536);
 	printf("# %llu rows, %zu MB of columns\n", (unsigned long long) data.nsegments * SEGMENT_ROWS, data.nbytes >> 20);
 	for (size_t q = 0; q < sizeof(queries) / sizeof(queries[0]); q++)
-		claim(time_query(driver, &queries[q], block, write_query(&data, &queries[q], block), pool), "%s is timed", queries[q].name);
+		if (only == NULL || strstr(queries[q].name, only) != NULL)
+			claim(time_query(driver, &queries[q], block, write_query(&data, &queries[q], block), pool), "%s is timed", queries[q].name);
 	free(block);
 	free(data.memory);
 	for (int c = 0; c < NCOLUMNS; c++)

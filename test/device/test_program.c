@@ -4,7 +4,7 @@
  *	  stay on the device and make room, and every call of the driver API may fail.
  *
  * Runs on a real GPU if there is one, and on the stub as test_cuda.c does; --short does less, --hostile is for a sanitizer,
- * --times measures programs over HJG_TEST_ROWS rows instead (60 million).  HJG_TEST_SEED changes the programs.
+ * --times measures programs over HJG_TEST_ROWS rows instead (60 million), those whose name has HJG_TEST_QUERY in it.  HJG_TEST_SEED changes the programs.
  */
 #include <string.h>
 #include <unistd.h>
