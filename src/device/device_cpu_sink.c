@@ -60,16 +60,6 @@ hjg_device_fill_rows(const HjgKPipeline *a, HjgCpuRows *rows)
 
 /* ---- groups ---- */
 
-/* Compute the hashes of keys that are close together: they ascend as these do. */
-static void
-order_keys(const HjgKPipeline *a, HjgCpuRows *rows)
-{
-	const int64_t *keys = rows->regs[a->keys[0]];
-
-	for (hjg_u32 i = 0; i < rows->n; i++)
-		rows->hashes[i] = ((hjg_u64) keys[i] - (hjg_u64) a->least_key) * a->key_step;
-}
-
 /* Has a row the key of the one before it? */
 static inline bool
 repeats_key(const HjgKPipeline *a, const HjgCpuRows *rows, hjg_u32 i)
@@ -269,9 +259,15 @@ add_shares(const HjgKPipeline *a, Sharing sharing, const HjgCpuRows *rows)
 		add_values(a, SHARING_NONE, rows);
 }
 
+void
+hjg_device_add_rows(const HjgKPipeline *a, const HjgCpuRows *rows)
+{
+	add_shares(a, SHARING_ALL, rows);
+}
+
 /* Add all rows to the only group there is, which each worker has one of. */
 static void
-add_to_one(const HjgKPipeline *a, const HjgKRecords *near, HjgCpuRows *rows)
+add_to_one_group(const HjgKPipeline *a, const HjgKRecords *near, HjgCpuRows *rows)
 {
 	const HjgProgramKey key = {.regs = rows->regs[0]};
 	int			made;
@@ -290,13 +286,10 @@ hjg_device_group_rows(const HjgKPipeline *a, const HjgKRecords *near, HjgCpuRows
 		return 0;
 	if (a->sink.nkeys == 0)
 	{
-		add_to_one(a, near, rows);
+		add_to_one_group(a, near, rows);
 		return 0;
 	}
-	if (a->key_step != 0 && near->nslots == 0)
-		order_keys(a, rows);
-	else
-		hjg_device_hash_keys(rows, a->keys, a->sink.nkeys, true);
+	hjg_device_hash_keys(rows, a->keys, a->sink.nkeys, true);
 	if (near->nslots > 0)
 		enter_rows(a, near, true, rows);
 	else

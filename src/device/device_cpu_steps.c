@@ -80,6 +80,9 @@ hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks
 	for (hjg_u32 s = a->nsteps; s-- > 0;)
 	{
 		plan->live[s] = wanted;
+		plan->dead[s] = plan->steps[s].op < HJG_PROGRAM_FILTER && (wanted & registers_set(a, &plan->steps[s])) == 0;
+		if (plan->dead[s])
+			continue;
 		wanted = (wanted & ~registers_set(a, &plan->steps[s])) | registers_read(a, &plan->steps[s]);
 	}
 	plan->unset = wanted;
@@ -491,7 +494,8 @@ run_steps(const HjgCpuPlan *plan, const HjgKColumn *columns, HjgCpuRows *rows)
 	if (plan->unset != 0)
 		memset(rows->nulls, 0xFF, rows->n * sizeof(hjg_u32));
 	for (hjg_u32 s = 0; s < plan->a->nsteps && rows->n > 0; s++)
-		run_step(plan, &plan->steps[s], plan->live[s], columns, rows);
+		if (!plan->dead[s])
+			run_step(plan, &plan->steps[s], plan->live[s], columns, rows);
 }
 
 static void

@@ -14,7 +14,6 @@
 
 #define LEAST_RECORDS 1024
 #define GROWTH 4
-#define MOST_DISTANCE 8			/* of keys that are close together, for each group */
 #define MOST_SLOTS 0x7FFFFFFFu
 
 /* ---- memory ---- */
@@ -138,7 +137,7 @@ fill_sized(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nreco
 	HjgProgramFacts facts;
 	HjgStatus	status;
 
-	if (!args->groups && machine->fill != NULL && machine->fill(run, number, args, nrecords, pieces, npieces, flags, &status))
+	if (machine->fill != NULL && machine->fill(run, number, args, nrecords, pieces, npieces, flags, &status))
 		return status;
 	if (nslots > MOST_SLOTS)
 		return HJG_ERR_MEMORY;
@@ -172,12 +171,6 @@ fill_growing(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 exp
 			return status;
 		if ((flags & (HJG_K_KEY_TWICE | HJG_K_KEY_UNBOUNDED)) != 0)
 			return HJG_ERR_INPUT;
-		if (args->key_step != 0)
-		{
-			/* keys that are close together, but not evenly */
-			args->key_step = 0;
-			continue;
-		}
 		if (nrecords >= most)
 			return HJG_ERR_INPUT;
 		nrecords = nrecords > most / GROWTH ? most : nrecords * GROWTH;
@@ -188,19 +181,6 @@ static void
 add_value(HjgKPipeline *args, HjgKValueKind kind, hjg_u32 reg)
 {
 	args->values[args->nvalues++] = (HjgKValue) {.kind = (hjg_u8) kind, .reg = (hjg_u8) reg};
-}
-
-/* Have groups lie in the order of their key, if its values are close together: rows in about this order then find their groups side by side. */
-static void
-plan_order(const HjgProgramMachine *machine, const HjgProgramTable *table, hjg_u64 nrows, HjgKPipeline *args)
-{
-	const hjg_u64 distance = (hjg_u64) table->greatest_key - (hjg_u64) table->least_key;
-	const hjg_u64 ngroups = table->expected_rows < nrows ? table->expected_rows : nrows;
-
-	if (!machine->in_order || !table->has_bounds || distance / MOST_DISTANCE >= ngroups)
-		return;
-	args->least_key = table->least_key;
-	args->key_step = ~0ull / (distance + 1);
 }
 
 /* Plan the slots of a worker's own table of groups; 0: they are too many. */
@@ -245,7 +225,6 @@ plan_groups(const HjgMachineRun *run, const HjgProgramTable *table, hjg_u64 nrow
 	args->groups = 1;
 	args->sink.nkeys = nkeys;
 	args->sink.record_words = HJG_K_RECORD_KEYS + nkeys + args->nvalues;
-	plan_order(run->machine, table, nrows, args);
 	args->near_slots = nkeys == 0 ? 1 : plan_near_slots(run->machine, table->expected_rows, args->sink.record_words * sizeof(hjg_u64));
 }
 

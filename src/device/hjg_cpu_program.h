@@ -1,6 +1,6 @@
 /*
  * hjg_cpu_program.h
- *	  Programs on the processor's threads: declarations that the files device_cpu_program.c, device_cpu_steps.c and device_cpu_sink.c
+ *	  Programs on the processor's threads: declarations that the files device_cpu_program.c, _launch.c, _steps.c, _sink.c and _ranks.c
  *	  share.
  *
  * A thread takes a piece of rows after the other, and of these HJG_CPU_ROWS at a time through one step after the other: the registers of
@@ -76,7 +76,47 @@ typedef struct HjgCpuPlan
 	const HjgCpuRanks *ranks;	/* of each table */
 	hjg_u32		unset;			/* registers that are read before they are set */
 	hjg_u32		live[HJG_PROGRAM_MAX_STEPS];	/* registers that are read after a step, before they are set again */
+	bool		dead[HJG_PROGRAM_MAX_STEPS];	/* nothing reads what the step sets */
 } HjgCpuPlan;
+
+/* A thread's memory. */
+typedef struct HjgCpuWorker
+{
+	HjgCpuRows	rows;
+	HjgCpuChunk chunk;
+	bool		started;		/* its own memory is zeroed, in this launch */
+	_Alignas(64) hjg_u64 own[HJG_K_ORDER_BINS];	/* its own table of groups, or its own bins */
+} HjgCpuWorker;
+
+/* A program that runs on threads. */
+typedef struct HjgCpuRun
+{
+	HjgMachineRun run;			/* first */
+	HjgCpuWorker *workers;
+	HjgCpuRanks ranks[HJG_PROGRAM_MAX_PIPELINES];	/* of the tables that are made of them */
+	size_t		used_bytes;
+	size_t		peak_bytes;
+	hjg_u64		build_ns;
+	hjg_u64		probe_ns;
+} HjgCpuRun;
+
+/* A sink in the place of the kernel's; returns flags. */
+typedef hjg_u32 (*HjgCpuSink) (void *arg, const HjgKPipeline *a, HjgCpuChunk *chunk, HjgCpuRows *rows);
+
+/* A kernel that runs on pieces of rows. */
+typedef struct HjgCpuLaunch
+{
+	HjgCpuRun  *run;
+	HjgProgramKernel kernel;
+	const HjgKPipeline *a;
+	const HjgKResult *result;	/* of kernels that have one, or NULL */
+	HjgCpuSink	sink;			/* or NULL */
+	void	   *sink_arg;
+	const HjgKPiece *pieces;
+	hjg_u32		npieces;
+	HjgCpuPlan	plan;			/* out */
+	bool		cancelled;		/* out; atomic */
+} HjgCpuLaunch;
 
 /* Rows of one place, for functions that work row by row (kernels/hjg_program_records.h). */
 static inline HjgProgramRow
@@ -115,19 +155,19 @@ extern void hjg_device_run_steps(const HjgCpuPlan *plan, const HjgKColumn *colum
 
 /* ---- device_cpu_ranks.c ---- */
 
-/* Can a table of about so many rows be made of ranks, with less memory than others? */
-extern bool hjg_device_may_rank(const HjgProgramTable *table, hjg_u64 nrows);
-/* Make it of the pieces' rows; nothing of it is left if there are flags. */
-extern HjgStatus hjg_device_make_ranks(HjgMachineRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks, HjgKPipeline *args, hjg_u64 nrows,
+/* Can a table of about so many rows, or groups, be made by ranks, with less memory than by hashes? */
+extern bool hjg_device_may_rank(const HjgKPipeline *args, const HjgProgramTable *table, hjg_u64 nrows);
+/* Make a hash table of the pieces' rows, or groups; nothing of it is left if there are flags. */
+extern HjgStatus hjg_device_make_ranks(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks, HjgKPipeline *args, hjg_u64 nrows,
 									   const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags);
-extern void hjg_device_free_ranks(HjgMachineRun *run, HjgCpuRanks *ranks);
-/* Enter rows; ranked: what hjg_device_launch_ranks() was called with. Returns flags. */
-extern hjg_u32 hjg_device_fill_ranks(void *ranked, const HjgKPipeline *a, HjgCpuChunk *chunk, HjgCpuRows *rows);
+extern HjgStatus hjg_device_make_groups(HjgCpuRun *run, const HjgProgramTable *table, HjgKPipeline *args, const HjgKPiece *pieces, hjg_u32 npieces,
+										hjg_u32 *flags);
+extern void hjg_device_free_ranks(HjgCpuRun *run, HjgCpuRanks *ranks);
 
-/* ---- device_cpu_program.c ---- */
+/* ---- device_cpu_launch.c ---- */
 
-/* Run a pipeline whose rows come to hjg_device_fill_ranks(). */
-extern HjgStatus hjg_device_launch_ranks(HjgMachineRun *run, void *ranked, HjgKPipeline *args, const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags);
+/* Run a kernel. */
+extern HjgStatus hjg_device_launch(HjgCpuLaunch *launch);
 
 /* ---- device_cpu_sink.c ---- */
 
@@ -136,6 +176,8 @@ extern hjg_u32 hjg_device_sink_registers(const HjgKPipeline *a);
 /* Enter rows into the hash table that the pipeline fills; returns flags. */
 extern hjg_u32 hjg_device_fill_rows(const HjgKPipeline *a, HjgCpuRows *rows);
 /* Add rows to their groups, in the worker's own table where they find room there; returns flags. */
+/* Add rows to groups whose records are known, and which other threads add to, too. */
+extern void hjg_device_add_rows(const HjgKPipeline *a, const HjgCpuRows *rows);
 extern hjg_u32 hjg_device_group_rows(const HjgKPipeline *a, const HjgKRecords *near, HjgCpuRows *rows);
 /* Count rows, which are groups, by the next digit of their numbers, in the worker's own bins. */
 extern void hjg_device_count_groups(const HjgKResult *a, hjg_u64 *bins, HjgCpuRows *rows);

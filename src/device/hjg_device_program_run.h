@@ -39,12 +39,11 @@ typedef struct HjgProgramMachine
 	HjgStatus	(*launch) (HjgMachineRun *run, HjgProgramKernel kernel, HjgKPipeline *args, void *all_args, const HjgKPiece *pieces,
 						   hjg_u32 npieces);
 	/*
-	 * May be NULL: fill a hash table in another way, if that is better, with room for so many rows; returns whether it was.  Without room
+	 * May be NULL: fill a table in another way, if that is better, with room for so many rows; returns whether it was.  Without room
 	 * *flags has HJG_K_TABLE_FULL.
 	 */
 	bool		(*fill) (HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nrows, const HjgKPiece *pieces, hjg_u32 npieces,
 						 hjg_u32 *flags, HjgStatus *status);
-	bool		in_order;		/* groups whose keys are close together lie in the order of these */
 } HjgProgramMachine;
 
 /* Tests make it small. */

@@ -109,8 +109,6 @@ typedef struct HjgKPipeline
 	hjg_u32		groups;			/* the sink has groups: NULL is a key, too */
 	hjg_u32		from_groups;	/* it has a source */
 	hjg_u32		pad;
-	int64_t		least_key;		/* of groups with one key, on the processor's threads: */
-	hjg_u64		key_step;		/* its hash is its distance from this one, times the step; 0: a mix */
 	HjgKRecords source;
 	HjgKRecords sink;
 	HjgKRecords tables[HJG_PROGRAM_MAX_PIPELINES];

@@ -61,7 +61,7 @@ built_ns(const HjgProgramShape *shape, const ProgramUnits *units)
 
 /* and which they divide. */
 static double
-divided_ns(const HjgProgramShape *shape, const ProgramUnits *units)
+grouped_ns(const HjgProgramShape *shape, const ProgramUnits *units)
 {
 	return shape->driving_values * units->value_ns + shape->driving_probes * units->probe_ns + shape->grouped * shape->nsteps * units->step_ns;
 }
@@ -79,12 +79,12 @@ double
 hjg_model_program_ns(const HjgProgramShape *shape, int ndevices)
 {
 	return written_ns(shape) + gpu_units.start_ns + shape->ntables * gpu_units.table_ns + built_ns(shape, &gpu_units) +
-		divided_ns(shape, &gpu_units) / ndevices + (ndevices - 1) * (DEVICE_NS + shape->ngroups * GROUP_AGAIN_NS);
+		grouped_ns(shape, &gpu_units) / ndevices + (ndevices - 1) * (DEVICE_NS + shape->ngroups * GROUP_AGAIN_NS);
 }
 
 double
 hjg_model_program_threads_ns(const HjgProgramShape *shape, int nthreads)
 {
 	return written_ns(shape) + thread_units.start_ns + shape->ntables * thread_units.table_ns +
-		(built_ns(shape, &thread_units) + divided_ns(shape, &thread_units)) / nthreads;
+		(built_ns(shape, &thread_units) + grouped_ns(shape, &thread_units)) / nthreads;
 }
