@@ -27,6 +27,7 @@
 #define MOST_PROCESSES (1 << MOST_LOG)
 
 #define ROUNDS 3
+#define NONE PG_UINT32_MAX
 
 /* Memory that all processes together read pages of, much of which no cache holds, however few they are; and the part that each one reads. */
 #define PAGES_BYTES (256 * 1024 * 1024)
@@ -42,7 +43,7 @@
 
 typedef struct CrowdShared
 {
-	pg_atomic_uint32 nprocesses;	/* 0: not all have started yet */
+	pg_atomic_uint32 nprocesses;	/* 0: not all have started yet; NONE: they have nothing to do */
 	pg_atomic_uint32 arrived[ROUNDS * HJG_NWORKS];	/* at the start of each piece of work */
 	double		ns[MOST_PROCESSES][ROUNDS][HJG_NWORKS];
 	double		busy[MOST_PROCESSES];	/* share of the time for which the process had a processor */
@@ -111,6 +112,8 @@ hjg_crowd_main(dsm_segment *segment, shm_toc *toc)
 	}
 	start = hjg_now_ns();
 	start_cpu = clock();
+	if (pg_atomic_read_u32(&shared->nprocesses) == NONE)
+		return;
 	for (int round = 0; round < ROUNDS; round++)
 	{
 		const HjgScanSample *sample = hjg_calibrate_sample(PAGES_BYTES / BLCKSZ / pg_atomic_read_u32(&shared->nprocesses));
@@ -147,7 +150,10 @@ find_times(const CrowdShared *shared, int nprocesses, double times[HJG_NWORKS])
 	}
 }
 
-/* Measure so many processes at once, or fewer; returns how many there were, and lowers *busy to the least share that one had of a processor. */
+/*
+ * Measure so many processes at once, or fewer; returns how many there were, and lowers *busy to the least share that one had of a processor.
+ * times NULL: they do nothing.
+ */
 static int
 measure_processes(int nprocesses, double times[HJG_NWORKS], double *busy)
 {
@@ -168,15 +174,33 @@ measure_processes(int nprocesses, double times[HJG_NWORKS], double *busy)
 	if (nlaunched > 0)
 	{
 		WaitForParallelWorkersToAttach(context);
-		pg_atomic_write_u32(&shared->nprocesses, nlaunched);
+		pg_atomic_write_u32(&shared->nprocesses, times != NULL ? nlaunched : NONE);
 		WaitForParallelWorkersToFinish(context);
-		find_times(shared, nlaunched, times);
 	}
-	for (int i = 0; i < nlaunched; i++)
+	if (nlaunched > 0 && times != NULL)
+		find_times(shared, nlaunched, times);
+	for (int i = 0; i < nlaunched && times != NULL; i++)
 		*busy = Min(*busy, shared->busy[i]);
 	DestroyParallelContext(context);
 	ExitParallelMode();
 	return nlaunched;
+}
+
+/* Measure how long a process takes to start and end, of as many as a query may have; 0: there is none. */
+static double
+measure_launch_ns(void)
+{
+	double		least_ns = INFINITY;
+
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		const uint64 start = hjg_now_ns();
+		const int	n = measure_processes(Min(hjg_planner_processors(), MOST_PROCESSES), NULL, NULL);
+
+		if (n > 0)
+			least_ns = Min(least_ns, (double) (hjg_now_ns() - start) / n);
+	}
+	return isinf(least_ns) ? 0 : least_ns;
 }
 
 double
@@ -184,6 +208,7 @@ hjg_calibrate_crowding(HjgUnitCosts *costs)
 {
 	double		numbers[MOST_LOG + 1];
 	double		times[MOST_LOG + 1][HJG_NWORKS];
+	double		launch_ns;
 	double		busy = 1;
 	int			n = 0;
 
@@ -195,6 +220,9 @@ hjg_calibrate_crowding(HjgUnitCosts *costs)
 			break;
 		numbers[n++] = nprocesses;
 	}
+	launch_ns = measure_launch_ns();
+	if (launch_ns > 0)
+		costs->launch_ns = launch_ns;
 	for (int work = 0; work < HJG_NWORKS; work++)
 	{
 		double		of_work[MOST_LOG + 1];

@@ -69,6 +69,7 @@ typedef struct CostName
 	COST(HjgUnitCosts, lookup_ns, "lookup", "ns per search of an index by core's nested loop") \
 	COST(HjgUnitCosts, fetch_ns, "fetch", "ns per row that such a search finds") \
 	COST(HjgUnitCosts, miss_ns, "miss", "ns per random read of memory") \
+	COST(HjgUnitCosts, launch_ns, "worker_launch", "ns, a parallel worker started and ended") \
 	COST(HjgUnitCosts, crowding[HJG_WORK_MAPPING], "crowding_mapping", "part more for each further process, of mapping shared memory") \
 	COST(HjgUnitCosts, crowding[HJG_WORK_PAGES], "crowding_pages", "part more for each further process, of reading pages") \
 	COST(HjgUnitCosts, crowding[HJG_WORK_CACHED], "crowding_cached", "part more for each further process, of computing in caches") \

@@ -300,6 +300,20 @@ run_pipeline(HjgMachineRun *run, hjg_u32 number, const HjgKPiece *pieces, hjg_u3
 	return status;
 }
 
+/* Free the groups that no pipeline behind this one reads. */
+static void
+free_read_groups(HjgMachineRun *run, hjg_u32 number)
+{
+	const HjgDeviceProgram *program = run->program;
+	const hjg_u32 source = program->pipelines[number].source;
+
+	for (hjg_u32 p = number + 1; p < program->head->pipelines.n; p++)
+		if (program->pipelines[p].source == source)
+			return;
+	if (source != HJG_PROGRAM_FROM_SEGMENTS)
+		hjg_device_free_records(run, &run->tables[source]);
+}
+
 HjgStatus
 hjg_device_run_pipelines(HjgMachineRun *run)
 {
@@ -315,6 +329,8 @@ hjg_device_run_pipelines(HjgMachineRun *run)
 		(void) divide_pipeline(run, &run->program->pipelines[p], pieces);
 		status = run_pipeline(run, p, pieces, (hjg_u32) npieces);
 		free(pieces);
+		if (status == HJG_OK)
+			free_read_groups(run, p);
 	}
 	return status;
 }

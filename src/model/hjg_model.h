@@ -77,6 +77,7 @@ typedef struct HjgUnitCosts
 	double		lookup_ns;		/* core's nested loop: an index searched for a key, in cache, ... */
 	double		fetch_ns;		/* ... and a row that it found */
 	double		miss_ns;		/* an unpredictable read of memory that is in no cache */
+	double		launch_ns;		/* a parallel worker started and ended */
 	double		crowding[HJG_NWORKS];	/* part by which work takes longer for each further process at work */
 	HjgCudaUnitCosts cuda;
 } HjgUnitCosts;

@@ -41,7 +41,7 @@ static const ProgramUnits gpu_units = {
 
 /* Of one thread. */
 static const ProgramUnits thread_units = {
-	.start_ns = 0, .table_ns = 100000, .value_ns = 1.0, .probe_ns = 15, .enter_ns = 40, .step_ns = 2.5
+	.start_ns = 0, .table_ns = 100000, .value_ns = 0.9, .probe_ns = 4, .enter_ns = 12, .step_ns = 0.65
 };
 
 /* Sending a group back, adding it to the node's table, and returning it: one process does that. */

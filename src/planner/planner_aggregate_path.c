@@ -358,16 +358,27 @@ const CustomPathMethods hjg_planner_grouping_methods = {
 /* ---------- paths ---------- */
 
 /*
- * Prices of other plans leave out how much the processes that would make the rows lose to one another, so the price of a GPU's program is lower
- * by that.
+ * Convert a program's time to a price. Prices of other plans leave out how much the processes that would make the rows lose to one another, and
+ * most of what it takes to start them, so the program's is lower by that.
  */
+static Cost
+price_program(const RelOptInfo *rows, const HjgUnitCosts *costs, double ns)
+{
+	const double unit_ns = hjg_planner_scan_unit_ns(costs);
+	const Path *parallel = rows->partial_pathlist != NIL ? linitial(rows->partial_pathlist) : NULL;
+	double		launch_cost;
+
+	if (parallel == NULL)
+		return ns / unit_ns;
+	launch_cost = Max(parallel->parallel_workers * costs->launch_ns / unit_ns - parallel_setup_cost, 0);
+	return Max(ns / (unit_ns * hjg_model_crowding(costs, HJG_WORK_CACHED, hjg_planner_processes(parallel)) * hjg_planner_process_share(parallel)) -
+			   launch_cost, 1);
+}
+
 void
 hjg_planner_set_program(Path *path, const HjgPlannedProgram *program)
 {
-	const RelOptInfo *rows = program->path->parent;
 	AggregatePath *own = (AggregatePath *) path;
-	const bool	on_gpu = program->device.kind == HJG_KIND_CUDA;
-	const double nprocesses = on_gpu && rows->partial_pathlist != NIL ? hjg_planner_processes(linitial(rows->partial_pathlist)) : 1;
 	HjgUnitCosts costs;
 
 	hjg_planner_unit_costs(&costs, path->rows);
@@ -376,8 +387,7 @@ hjg_planner_set_program(Path *path, const HjgPlannedProgram *program)
 		path->rows = Min(path->rows, program->returned);
 	/* no filter of a join above can travel below it */
 	own->join_price = 0;
-	path->startup_cost = path->total_cost = hjg_force ? 0 :
-		program->ns / (hjg_planner_scan_unit_ns(&costs) * hjg_model_crowding(&costs, HJG_WORK_CACHED, nprocesses));
+	path->startup_cost = path->total_cost = hjg_force ? 0 : price_program(program->path->parent, &costs, program->ns);
 }
 
 /* Make a path over the input; ns: the additional time. */

@@ -24,6 +24,7 @@
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/selfuncs.h"
 
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
@@ -37,8 +38,14 @@
 /* Most relations whose rows are kept in mind: of a query of many tables programs have not all orders. */
 #define MOST_ROWS 256
 
-/* Bytes of a row in a hash table of the processor's threads, of which half the places are free; it has a key or two and some columns. */
-#define ENTERED_BYTES 100
+/* Bytes of a row in a hash table of the processor's threads, about: less by ranks, more by hashes, of which half the places are free. */
+#define ENTERED_BYTES 60
+
+/* Estimates of different keys are often too low by so much. */
+#define MORE_KEYS 4
+
+/* Memory that a program is planned for, of what it may have, as estimates are wrong: if it has too little, one process does the work. */
+#define PLANNED_MEMORY 0.5
 
 /* Several GPUs divide a program if that takes at most this part of the time: others may want them, too. */
 #define WORTH_DIVIDING 0.9
@@ -327,7 +334,7 @@ hjg_planner_program_ns(HjgQueryFacts *facts, const HjgProgramShape *shape, bool 
 	double		best_ns = gpu != NULL ? gpus_ns(gpu, shape, may_divide, &best) : DBL_MAX;
 	const int	nthreads = hjg_planner_threads();
 
-	if (may_use_threads() && shape->table_bytes <= facts->hash_memory * nthreads)
+	if (may_use_threads() && shape->table_bytes <= PLANNED_MEMORY * facts->hash_memory * nthreads)
 	{
 		const double ns = hjg_model_program_threads_ns(shape, nthreads);
 
@@ -452,9 +459,27 @@ choose_driver(PlannerInfo *root, HjgPath *join, RelOptInfo *outer, RelOptInfo *i
 	return !fit ? NULL : join->reversed ? inner : outer;
 }
 
-/* Add the shapes of both sides of a join, and its own. */
+/* Estimate the rows of a hash table of this side: of rows with the same keys there is one. */
+static double
+estimate_entered(PlannerInfo *root, const HjgPath *join, const RelOptInfo *side)
+{
+	List	   *keys = NIL;
+	ListCell   *lc;
+
+	if (join->jointype == JOIN_INNER || join->jointype == JOIN_LEFT || join->jointype == JOIN_RIGHT)
+		return side->rows;
+	foreach(lc, join->hashclauses)
+	{
+		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		keys = lappend(keys, bms_is_subset(rinfo->left_relids, side->relids) ? get_leftop(rinfo->clause) : get_rightop(rinfo->clause));
+	}
+	return estimate_num_groups(root, keys, side->rows, NULL, NULL);
+}
+
+/* Add the shapes of both sides of a join, and its own; entered: rows of the hash table, of the built ones. */
 static HjgProgramShape
-add_shapes(const HjgProgramShape *built, double built_rows, const HjgProgramShape *driving, double driving_rows)
+add_shapes(const HjgProgramShape *built, double built_rows, double entered, const HjgProgramShape *driving, double driving_rows)
 {
 	return (HjgProgramShape) {
 		.ntables = built->ntables + driving->ntables, .pages = built->pages + driving->pages,
@@ -462,7 +487,7 @@ add_shapes(const HjgProgramShape *built, double built_rows, const HjgProgramShap
 		.values = built->values + driving->values, .driving_values = driving->driving_values,
 		.probes = built->probes + driving->probes + driving_rows, .driving_probes = driving->driving_probes + driving_rows,
 		.entered = built->entered + driving->entered + built_rows,
-		.table_bytes = built->table_bytes + driving->table_bytes + built_rows * ENTERED_BYTES, .strings = built->strings + driving->strings,
+		.table_bytes = built->table_bytes + driving->table_bytes + Min(built_rows, entered * MORE_KEYS) * ENTERED_BYTES, .strings = built->strings + driving->strings,
 		.word_pages = built->word_pages + driving->word_pages,
 		.live_pages = built->live_pages + driving->live_pages, .live_rows = built->live_rows + driving->live_rows
 	};
@@ -530,8 +555,9 @@ hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate)
 	rows.driver = choose_driver(root, &own, outer->driver, inner->driver);
 	if (rows.driver == NULL)
 		return;
-	rows.shape = own.reversed ? add_shapes(&outer->shape, outer->rel->rows, &inner->shape, inner->rel->rows) :
-		add_shapes(&inner->shape, inner->rel->rows, &outer->shape, outer->rel->rows);
+	rows.shape = own.reversed ?
+		add_shapes(&outer->shape, outer->rel->rows, estimate_entered(root, &own, outer->rel), &inner->shape, inner->rel->rows) :
+		add_shapes(&inner->shape, inner->rel->rows, estimate_entered(root, &own, inner->rel), &outer->shape, outer->rel->rows);
 	known = find_program_rows(facts, candidate->joinrel);
 	if (known == NULL && facts->programs.n == MOST_ROWS)
 		return;
