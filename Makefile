@@ -223,7 +223,7 @@ check-arena: $(arena_tests_plain) $(arena_tests_asan) $(arena_tests_tsan)
 engine_support = test/engine/test_support.c test/engine/test_cases.c
 
 # ---- check-cuda: the CUDA driver against a libcuda that is emulated on the host ----
-build/stub/libcuda.so.1: $(wildcard test/device/stub_*.c test/device/hjg_*.h) $(wildcard kernels/hjg_*_steps.h) $(wildcard src/device/*.h src/layout/*.h) src/lab/hjg_cuda_paper_args.h
+build/stub/libcuda.so.1: $(wildcard test/device/stub_*.c test/device/hjg_*.h) $(wildcard kernels/hjg_*.h) $(wildcard src/device/*.h src/layout/*.h) src/lab/hjg_cuda_paper_args.h
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Ikernels -Itest/device -shared -o $@ $(filter %.c,$^)
 cuda_test_objs = $(filter-out build/device/device_main.o,$(device_objs))
@@ -254,19 +254,23 @@ program_srcs = $(patsubst %,src/device/device_%.c,program program_check program_
 build/test_program_asan: $(program_test_srcs) test/device/hjg_program_cases.h build/stub_asan/libcuda.so.1 $(program_srcs) $(filter-out $(patsubst src/%.c,build/%.o,$(program_srcs)),$(cuda_test_objs))
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Wno-unused-parameter -Itest/device -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(filter %.c %.o,$^) -ldl -lm
-build/stub_asan/libcuda.so.1: $(wildcard test/device/stub_*.c test/device/hjg_*.h) $(wildcard kernels/hjg_*_steps.h) $(wildcard src/device/*.h src/layout/*.h)
+build/stub_asan/libcuda.so.1: $(wildcard test/device/stub_*.c test/device/hjg_*.h) $(wildcard kernels/hjg_*.h) $(wildcard src/device/*.h src/layout/*.h)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Wno-unused-parameter -fPIC -Ikernels -Itest/device -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -shared -o $@ $(filter %.c,$^)
+build/test_program_tsan: $(program_test_srcs) test/device/hjg_program_cases.h $(filter-out src/device/device_main.c,$(device_srcs)) $(pure_srcs) build/kernels/images.o
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Wno-unused-parameter -Itest/device -O1 -fsanitize=thread -o $@ $(filter %.c %.o,$^) -ldl -lm
 build/test_large: test/device/test_large.c test/device/job_support.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_job_support.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-check-cuda: build/test_large build/test_cuda build/test_payload build/test_program build/test_program_asan build/test_resident build/test_host_joins build/test_jobs build/test_jobs_tsan build/stub/libcuda.so.1
+check-cuda: build/test_large build/test_cuda build/test_payload build/test_program build/test_program_asan build/test_program_tsan build/test_resident build/test_host_joins build/test_jobs build/test_jobs_tsan build/stub/libcuda.so.1
 	LD_LIBRARY_PATH=build/stub build/test_cuda
 	LD_LIBRARY_PATH=build/stub build/test_payload
 	LD_LIBRARY_PATH=build/stub build/test_program
 	build/test_program --cpu
 	LD_LIBRARY_PATH=build/stub_asan build/test_program_asan --hostile
 	build/test_program_asan --cpu --hostile
+	TSAN_OPTIONS=halt_on_error=1 build/test_program_tsan --cpu --short
 	LD_LIBRARY_PATH=build/stub build/test_resident
 	LD_LIBRARY_PATH=build/stub build/test_host_joins
 	LD_LIBRARY_PATH=build/stub build/test_jobs

@@ -27,7 +27,7 @@
 #define HJG_PROGRAM_STEP static inline __attribute__((always_inline))
 #define HJG_CELL_LOAD(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define HJG_CELL_STORE(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
-#define HJG_CELL_FENCE() __atomic_thread_fence(__ATOMIC_ACQ_REL)
+#define HJG_CELL_FENCE() ((void) 0)	/* loads acquire, and stores release */
 #define HJG_CELL_CLAIM(p, v) __sync_val_compare_and_swap(p, (hjg_u64) 0, v)
 #define HJG_CELL_ADD(p, v) ((void) __atomic_fetch_add(p, v, __ATOMIC_RELAXED))
 #define HJG_CELL_MIN(p, v) hjg_program_replace(p, v, 1)

@@ -197,8 +197,10 @@ measure_launch_ns(void)
 		const uint64 start = hjg_now_ns();
 		const int	n = measure_processes(Min(hjg_planner_processors(), MOST_PROCESSES), NULL, NULL);
 
+		const double took_ns = hjg_now_ns() - start;
+
 		if (n > 0)
-			least_ns = Min(least_ns, (double) (hjg_now_ns() - start) / n);
+			least_ns = Min(least_ns, took_ns / n);
 	}
 	return isinf(least_ns) ? 0 : least_ns;
 }

@@ -276,8 +276,8 @@ extern void hjg_grouping_free_spill(HjgAggregateState *state);
 extern bool hjg_program_group(HjgAggregateState *state);
 
 /* node_fallback.c */
-/* Log and count that a program could not be run, or raise an error, as hjoin_gpu.on_fallback says. */
-extern void hjg_program_report_fallback(HjgReason reason);
+/* Log and count that a program could not be run, or not on its GPU but in_device_process, or raise an error, as hjoin_gpu.on_fallback says. */
+extern void hjg_program_report_fallback(HjgReason reason, bool in_device_process);
 
 /* node_explain.c */
 extern void hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es);

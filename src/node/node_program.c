@@ -429,14 +429,16 @@ choose_devices(HjgDeviceId planned, HjgDeviceId *devices)
 	return Max(n, 1);
 }
 
-/* Run the programs, and take their groups; returns why that was not possible. */
+/* Run the programs, and take their groups; returns why that was not possible. *gave_up: why a GPU gave its program up. */
 static HjgReason
-run_programs(ProgramRuns *runs, HjgJobStats *stats)
+run_programs(ProgramRuns *runs, HjgJobStats *stats, HjgReason *gave_up)
 {
 	HjgReason	reason = HJG_REASON_NONE;
 
+	*gave_up = HJG_REASON_NONE;
 	if (!hjg_job_run_programs(runs->tasks, runs->ntasks, stats, &reason))
 		return reason;
+	*gave_up = reason;
 	if (!are_possible_results(runs))
 		return HJG_REASON_BAD_RESULT;
 	return take_all_groups(runs) ? HJG_REASON_NONE : HJG_REASON_PROGRAM_REFUSED;
@@ -451,6 +453,7 @@ run_and_take(HjgAggregateState *state, HjgDeviceId planned)
 	ProgramRuns runs = {.state = state, .writer = hjg_program_writer_create(state->css.ss.ps.state, hjg_program_write_rows, ndevices)};
 	HjgProgramFigures *figures = &state->program;
 	HjgReason	reason;
+	HjgReason	gave_up;
 	HjgJobStats stats;
 
 	if (!write_programs(&runs, devices))
@@ -460,13 +463,13 @@ run_and_take(HjgAggregateState *state, HjgDeviceId planned)
 		figures->why = runs.writer->why;
 		return false;
 	}
-	reason = run_programs(&runs, &stats);
+	reason = run_programs(&runs, &stats, &gave_up);
 	if (reason != HJG_REASON_NONE)
 	{
 		/* memory that is short now may be short for long */
 		if (reason == HJG_REASON_PROGRAM_REFUSED || reason == HJG_REASON_DEVICE_MEMORY)
 			note_refusal(state);
-		hjg_program_report_fallback(reason);
+		hjg_program_report_fallback(reason, false);
 		figures->why = hjg_reasons[reason].text;
 		return false;
 	}
@@ -476,7 +479,9 @@ run_and_take(HjgAggregateState *state, HjgDeviceId planned)
 	figures->ndevices = Max(figures->ndevices, runs.ntasks);
 	for (int i = 0; i < runs.ntasks; i++)
 		figures->bytes += runs.tasks[i].head.nbytes;
-	figures->why = NULL;
+	if (gave_up != HJG_REASON_NONE)
+		hjg_program_report_fallback(gave_up, true);
+	figures->why = gave_up != HJG_REASON_NONE ? hjg_reasons[gave_up].text : NULL;
 	HJG_ADD_COUNTS(state->report.kept_blocks, runs.writer->counts);
 	return true;
 }

@@ -264,7 +264,7 @@ typedef enum HjgVerdictKind
 extern void hjg_planner_note(const PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKind kind, const char *why);
 /* Note why no GpuAggregate groups the rows of a relation; NULL: one does. */
 extern void hjg_planner_note_grouping(PlannerInfo *root, const RelOptInfo *rel, const char *why);
-/* Note why no program of a GPU groups the rows of a relation; NULL: one may. */
+/* Note why no program groups the rows of a relation; NULL: one may. */
 extern void hjg_planner_note_program(PlannerInfo *root, const RelOptInfo *rel, const char *why);
 /* Report the verdicts on a query whose planning has ended. */
 extern void hjg_planner_report(PlannerInfo *root);

@@ -334,7 +334,8 @@ hjg_planner_program_ns(HjgQueryFacts *facts, const HjgProgramShape *shape, bool 
 	double		best_ns = gpu != NULL ? gpus_ns(gpu, shape, may_divide, &best) : DBL_MAX;
 	const int	nthreads = hjg_planner_threads();
 
-	if (may_use_threads() && shape->table_bytes <= PLANNED_MEMORY * facts->hash_memory * nthreads)
+	/* hjoin_gpu.force leaves a GPU no rival */
+	if (may_use_threads() && (gpu == NULL || !hjg_force) && shape->table_bytes <= PLANNED_MEMORY * facts->hash_memory * nthreads)
 	{
 		const double ns = hjg_model_program_threads_ns(shape, nthreads);
 

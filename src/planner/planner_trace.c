@@ -127,7 +127,7 @@ hjg_planner_report(PlannerInfo *root)
 	facts->grouping_declined = NULL;
 	if (facts->program_declined != NULL)
 		ereport(NOTICE,
-				(errmsg("no program of a GPU for the rows of (%s)", relation_names(root, facts->unprogrammed)),
+				(errmsg("no program for the rows of (%s)", relation_names(root, facts->unprogrammed)),
 				 errdetail("Reason: %s.", facts->program_declined)));
 	facts->program_declined = NULL;
 }

@@ -285,9 +285,9 @@ typedef struct HjgProgramTask
 } HjgProgramTask;
 
 /*
- * Have GPUs of the device process run programs at the same time (service_program.c), at most HJG_MAX_DEVICES, and wait for all results,
+ * Have devices of the device process run programs at the same time (service_program.c), at most HJG_MAX_DEVICES, and wait for all results,
  * whose words come in the current memory context. Returns false and a reason if one of them could not be run, or has more groups than it may;
- * then there is no result. *stats: of all of them together.
+ * then there is no result. True with a reason: a GPU gave its program up, for that reason, and threads have run it. *stats: of all of them together.
  */
 extern bool hjg_job_run_programs(HjgProgramTask *tasks, int ntasks, HjgJobStats *stats, HjgReason *reason);
 

@@ -151,6 +151,8 @@ hjg_job_run_programs(HjgProgramTask *tasks, int ntasks, HjgJobStats *stats, HjgR
 	{
 		HjgJobStats of_job;
 
+		if (ndone == ntasks && *reason == HJG_REASON_NONE)
+			*reason = hjg_job_device_fallback(jobs[i]);
 		hjg_job_stats(jobs[i], &of_job);
 		hjg_stats_add(stats, &of_job);
 		hjg_job_release(jobs[i]);

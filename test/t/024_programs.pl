@@ -1,5 +1,5 @@
-# Groupings that the device process makes by programs, on a GPU that is emulated on the host (test/device/stub_libcuda.c): core's rows
-# in every state of the tables and the device process, and a reason where there is no program.
+# Groupings that the device process makes by programs, on a GPU that is emulated on the host (test/device/stub_libcuda.c), or on threads
+# (024_programs_cpu.pl): core's rows in every state of the tables and the device process, and a reason where there is no program.
 #
 #   HJG_PROGRAM_SEED=N    seed of the random queries (default: the time)
 use strict;
@@ -11,14 +11,16 @@ use HjgTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-use_emulated_cuda();
+my $device = $ENV{HJG_PROGRAM_DEVICE} // 'cuda:0';
+use_emulated_cuda() if $device ne 'cpu';
 my $seed = $ENV{HJG_PROGRAM_SEED} // time;
 diag("HJG_PROGRAM_SEED=$seed");
 srand($seed);
 
-my $conf = "autovacuum = off\nwal_level = replica\nhjoin_gpu.cache_size = '64MB'\nshared_buffers = '64MB'\n";
+# threads have the memory of as many processes, of which there may be few
+my $conf = "autovacuum = off\nwal_level = replica\nhjoin_gpu.cache_size = '64MB'\nshared_buffers = '64MB'\nwork_mem = '32MB'\n";
 my $core = 'SET hjoin_gpu.enabled = off; ';
-my $program = "SET hjoin_gpu.device = 'cuda:0'; SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather = 0; ";
+my $program = "SET hjoin_gpu.device = '$device'; SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather = 0; ";
 
 sub fill_tables
 {
@@ -41,7 +43,7 @@ sub fill_tables
 		INSERT INTO long_texts SELECT g, CASE WHEN g % 5 <> 0 THEN repeat(md5(g::text), CASE WHEN g % 7 = 0 THEN 2000 ELSE 4 END) END FROM generate_series(1, 700) g;
 		VACUUM ANALYZE orders, lines, customers, nothing, long_texts;
 		SELECT hjoin_gpu_keep('orders'), hjoin_gpu_keep('lines'), hjoin_gpu_keep('customers'), hjoin_gpu_keep('nothing'), hjoin_gpu_keep('long_texts')});
-	ok(defined wait_until(sub { $node->safe_psql('postgres', q{SELECT state FROM hjoin_gpu_devices WHERE name = 'cuda:0'}) eq 'ready' }, 20), 'the device is ready');
+	ok(defined wait_until(sub { $node->safe_psql('postgres', "SELECT state FROM hjoin_gpu_devices WHERE name = '$device'") eq 'ready' }, 20), 'the device is ready');
 	return;
 }
 
@@ -232,7 +234,7 @@ my $changing = 'SELECT k, sum(v) FROM changing GROUP BY k ORDER BY k';
 like($node->safe_psql('postgres', "$program SET plan_cache_mode = force_generic_plan; PREPARE q AS $changing; EXECUTE q; UPDATE changing SET v = v + 1 WHERE v % 3 = 0;
 	EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE q"), qr/Programs: 0\s+Fallback: too many blocks have to be read/, 'too many changed blocks after planning: EXPLAIN says so');
 is_cores($node, $changing, 0, 'too many changed blocks');
-like(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = 'cuda:0'; EXPLAIN $changing"))[2],
+like(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = '$device'; EXPLAIN $changing"))[2],
 	qr/Reason: too many blocks of a table have changed/, 'and it is not planned again');
 cmp_ok(stat_value($node, 'fallback_program_refused'), '>', 0, 'and a counter');
 $node->safe_psql('postgres', q{VACUUM lines; VACUUM orders; SELECT hjoin_gpu_keep('lines'), hjoin_gpu_keep('orders')});
@@ -245,11 +247,11 @@ is_cores($node, 'SELECT day + 1, count(*) FROM orders GROUP BY 1 ORDER BY 1 LIMI
 is_cores($node, 'SELECT count(DISTINCT word) FROM orders', 0, 'DISTINCT strings that are many');
 is_cores($node, 'SELECT sum(o.total) FROM orders o JOIN orders p ON p.customer = o.customer WHERE o.customer < 5', 0, 'several partners');
 like(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; $program EXPLAIN SELECT sum(o.total) FROM orders o JOIN orders p ON p.customer = o.customer"))[2],
-	qr/no program of a GPU for the rows of \(o, p\)\s*DETAIL:  Reason: a row of a join has several partners on either side/, 'and a NOTICE says so');
+	qr/no program for the rows of \(o, p\)\s*DETAIL:  Reason: a row of a join has several partners on either side/, 'and a NOTICE says so');
 is_cores($node, 'SELECT min(CASE WHEN line = 1 THEN price ELSE 0 END) FROM lines', 0, 'the least of numerics of several scales');
-like(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = 'cuda:0'; EXPLAIN SELECT min(CASE WHEN line = 1 THEN price ELSE 0 END) FROM lines"))[2],
+like(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = '$device'; EXPLAIN SELECT min(CASE WHEN line = 1 THEN price ELSE 0 END) FROM lines"))[2],
 	qr/Reason: it could not be run within the last ten minutes/, 'is not planned again');
-unlike(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = 'cuda:0'; EXPLAIN SELECT min(CASE WHEN line = 2 THEN price ELSE 0 END) FROM lines"))[2],
+unlike(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = '$device'; EXPLAIN SELECT min(CASE WHEN line = 2 THEN price ELSE 0 END) FROM lines"))[2],
 	qr/could not be run/, 'another one is');
 is_cores($node, 'SELECT count(*), sum(part) FROM lines TABLESAMPLE SYSTEM (0)', 0, 'a sample');
 is_cores($node, 'SELECT count(*), sum(l.part) FROM lines l TABLESAMPLE BERNOULLI (0) JOIN orders o ON o.id = l.order_id', 0, 'a join of a sample');
@@ -259,13 +261,13 @@ is_cores($node, 'SELECT count(*) FROM orders WHERE note ~ \'1$\' AND customer > 
 is_cores($node, 'SELECT sum(quantity) FROM lines WHERE part > 0', 0, 'a serializable transaction', 'SET default_transaction_isolation = serializable; ');
 is_cores($node, 'SELECT mode, sum(quantity) FROM lines GROUP BY 1 ORDER BY 1', 0, 'kept columns switched off', 'SET hjoin_gpu.kept_columns = off; ');
 is_cores($node, 'SELECT part, order_id, line, count(*) FROM lines GROUP BY 1, 2, 3 ORDER BY 4, 1, 2, 3 LIMIT 10', 0, 'more first groups than memory allows', 'SET work_mem = \'64kB\'; SET hash_mem_multiplier = 1; ');
-my $little = "SET work_mem = '64kB'; SET hash_mem_multiplier = 1; SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = 'cuda:0';";
+my $little = "SET work_mem = '64kB'; SET hash_mem_multiplier = 1; SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = '$device';";
 like(($node->psql('postgres', "$little EXPLAIN SELECT part, count(*) FROM lines GROUP BY part"))[2], qr/Reason: groups need more than work_mem/, 'and is not planned');
 # more groups than expected: it is found out once
 $node->safe_psql('postgres', $_) foreach 'CREATE TABLE grown (k int, v int); INSERT INTO grown SELECT 1, g FROM generate_series(1, 20000) g; ANALYZE grown; UPDATE grown SET k = v',
   'VACUUM grown', q{SELECT hjoin_gpu_keep('grown')};
 my $grown = 'SELECT k, sum(v) AS s FROM grown GROUP BY k';
-like($node->safe_psql('postgres', "$program $little EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $grown"), qr/Programs: 0\s+Fallback: program could not be run on these rows/, 'more groups than expected: it is tried');
+like($node->safe_psql('postgres', "$program $little EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $grown"), qr/Programs: 0\s+Fallback: (program could not be run on these rows|device memory not available)/, 'more groups than expected: it is tried');
 like(($node->psql('postgres', "$little EXPLAIN $grown"))[2], qr/Reason: it could not be run within the last ten minutes/, 'and not again');
 is_cores($node, "SELECT count(*), sum(s), sum(k) FROM ($grown OFFSET 0) g", 0, 'more groups than expected', $little);
 $node->safe_psql('postgres', 'CREATE TABLE large (k int, v int8); INSERT INTO large SELECT g % 10, 9223372036854775807 - g FROM generate_series(1, 3000) g; VACUUM ANALYZE large; SELECT hjoin_gpu_keep(\'large\')');
@@ -304,6 +306,17 @@ my $refusing = start_with('refusing', 'die:build:1');
 my ($rc, $out, $err) = $refusing->psql('postgres', "SET hjoin_gpu.on_fallback = error; $program $queries[3]");
 like($err, qr/ERROR:  grouping could not run in the device process: device process lost/, 'hjoin_gpu.on_fallback = error raises one');
 $refusing->stop;
+
+if ($device ne 'cpu')
+{
+	my $small = start_node('small', conf => "${conf}hjoin_gpu.device_memory = '2MB'\n");
+	fill_tables($small);
+	is_cores($small, $queries[$_], 1, "a GPU without memory, query $_") for 3, 15, $first, $fetched;
+	like($small->safe_psql('postgres', "$program EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $queries[15]"), qr/Programs: 1\n.*Fallback: device memory not available/s,
+		'threads run its program, and EXPLAIN says so');
+	cmp_ok(stat_value($small, 'fallback_device_memory'), '>', 0, 'and a counter');
+	$small->stop;
+}
 
 my $slow = start_with('slow', 'slow:build:4000ms');
 my $start = time;
