@@ -250,7 +250,7 @@ build/test_jobs_tsan: test/device/test_jobs.c test/device/job_support.c $(engine
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Wno-unused-parameter -Itest/device -O1 -fsanitize=thread -o $@ $^ -ldl -lm
 # programs under the sanitizers, on an emulated device with the same
-program_srcs = $(patsubst %,src/device/device_%.c,program program_check program_pipeline program_result cuda_program cuda_resident cuda_memory cpu_program cpu_steps cpu_sink)
+program_srcs = $(patsubst %,src/device/device_%.c,program program_check program_pipeline program_result cuda_program cuda_resident cuda_memory cpu_program cpu_launch cpu_steps cpu_sink cpu_ranks cpu_filter)
 build/test_program_asan: $(program_test_srcs) test/device/hjg_program_cases.h build/stub_asan/libcuda.so.1 $(program_srcs) $(filter-out $(patsubst src/%.c,build/%.o,$(program_srcs)),$(cuda_test_objs))
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Wno-unused-parameter -Itest/device -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(filter %.c %.o,$^) -ldl -lm

@@ -135,6 +135,8 @@ run_piece(void *arg, int number, int worker_number)
 	if (!worker->started)
 	{
 		memset(worker->own, 0, own_bytes(launch));
+		memset(worker->rows.tested, 0, sizeof(worker->rows.tested));
+		memset(worker->rows.passed, 0, sizeof(worker->rows.passed));
 		worker->chunk = (HjgCpuChunk) {0};
 		worker->started = true;
 	}
@@ -187,7 +189,8 @@ hjg_device_launch(HjgCpuLaunch *launch)
 	const hjg_u64 started = hjg_now_ns();
 
 	launch->cancelled = false;
-	hjg_device_plan_steps(&launch->plan, launch->a, run->ranks, wanted_registers(launch));
+	hjg_device_make_filters(run, launch->a);
+	hjg_device_plan_steps(&launch->plan, launch->a, run->ranks, run->filters, wanted_registers(launch));
 	for (int w = 0; w < nworkers; w++)
 		run->workers[w].started = false;
 	hjg_pool_run(pool, (int) launch->npieces, run_piece, launch);

@@ -160,6 +160,7 @@ hjg_device_run_on_cpu(int number, HjgProgramResult *result, const HjgDeviceProgr
 		hjg_device_free_tables(&own.run);
 		for (hjg_u32 t = 0; t < program->head->tables.n; t++)
 			hjg_device_free_ranks(&own, &own.ranks[t]);
+		hjg_device_free_filters(&own);
 		env->free(env->arg, own.workers, workers_bytes);
 	}
 	free(columns);

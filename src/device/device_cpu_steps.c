@@ -72,10 +72,11 @@ registers_set(const HjgKPipeline *a, const HjgProgramStep *step)
 }
 
 void
-hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, hjg_u32 wanted)
+hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, const HjgBloom *filters, hjg_u32 wanted)
 {
 	plan->a = a;
 	plan->ranks = ranks;
+	plan->filters = filters;
 	plan->steps = HJG_PROGRAM_AT(const HjgProgramStep, a->steps);
 	for (hjg_u32 s = a->nsteps; s-- > 0;)
 	{
@@ -285,22 +286,49 @@ find_ranks(const HjgCpuRanks *ranks, hjg_u32 reg, HjgCpuRows *rows)
 	}
 }
 
+/* A filter is worth asking until most of so many rows have passed it. */
+#define TRIED_ROWS 8192
+
+/* Choose the rows that may be in a table, by its filter, if it has one; returns how many. */
+STEP hjg_u32
+choose_candidates(const HjgBloom *filter, hjg_u32 table, HjgCpuRows *rows)
+{
+	hjg_u32		n = 0;
+
+	if (filter->words == NULL || (rows->tested[table] > TRIED_ROWS && rows->passed[table] > rows->tested[table] / 4 * 3))
+	{
+		for (; n < rows->n; n++)
+			rows->chosen[n] = (hjg_u16) n;
+		return n;
+	}
+	for (hjg_u32 i = 0; i < rows->n; i++)
+		rows->hashes[i] &= ~HJG_RECORD_STATES;
+	n = hjg_bloom_test(filter, rows->hashes, rows->n, rows->chosen);
+	rows->tested[table] += rows->n;
+	rows->passed[table] += n;
+	return n;
+}
+
 /* Find the record of each row in a table, from its bits of NULLs on; NULL if there is none. */
 STEP void
-find_records(const HjgKRecords *table, const HjgProgramStep *step, HjgCpuRows *rows)
+find_records(const HjgKRecords *table, const HjgBloom *filter, const HjgProgramStep *step, HjgCpuRows *rows)
 {
 	const hjg_u32 key_bits = register_range(step->left, table->nkeys) & rows->nullable;
 	hjg_u8		keys[HJG_PROGRAM_MAX_KEYS];
+	hjg_u32		n;
 
 	for (hjg_u32 k = 0; k < table->nkeys; k++)
 		keys[k] = (hjg_u8) (step->left + k);
 	hjg_device_hash_keys(rows, keys, table->nkeys, false);
-	for (hjg_u32 i = 0; i < rows->n; i++)
-		__builtin_prefetch(hjg_program_record(table, hjg_program_home(table, rows->hashes[i])));
-	for (hjg_u32 i = 0; i < rows->n; i++)
+	n = choose_candidates(filter, step->arg, rows);
+	for (hjg_u32 i = 0; i < rows->n && n < rows->n; i++)
+		rows->records[i] = NULL;
+	for (hjg_u32 c = 0; c < n; c++)
+		__builtin_prefetch(hjg_program_record(table, hjg_program_home(table, rows->hashes[rows->chosen[c]])));
+	for (hjg_u32 c = 0; c < n; c++)
 	{
+		const hjg_u32 i = rows->chosen[c];
 		const HjgProgramKey key = {.regs = &rows->regs[step->left][i], .stride = HJG_CPU_ROWS, .nkeys = table->nkeys};
-
 		hjg_u64    *record = key_bits != 0 && (rows->nulls[i] & key_bits) != 0 ? NULL : (hjg_u64 *) hjg_program_find(table, &key, rows->hashes[i]);
 
 		rows->records[i] = record == NULL ? NULL : record + HJG_K_RECORD_NULLS;
@@ -331,14 +359,16 @@ load_payload(const HjgKRecords *table, hjg_u32 nkeys, const HjgProgramStep *step
 }
 
 STEP void
-probe(const HjgKRecords *table, const HjgCpuRanks *ranks, const HjgProgramStep *step, HjgCpuRows *rows, hjg_u32 live)
+probe(const HjgCpuPlan *plan, const HjgProgramStep *step, HjgCpuRows *rows, hjg_u32 live)
 {
+	const HjgKRecords *table = &plan->a->tables[step->arg];
+	const HjgCpuRanks *ranks = &plan->ranks[step->arg];
 	const bool	anti = step->op == HJG_PROGRAM_PROBE_ANTI;
 
 	if (ranks->words != NULL)
 		find_ranks(ranks, step->left, rows);
 	else
-		find_records(table, step, rows);
+		find_records(table, &plan->filters[step->arg], step, rows);
 	if (step->op != HJG_PROGRAM_PROBE_LEFT)
 	{
 		hjg_u32		n = 0;
@@ -481,7 +511,7 @@ run_step(const HjgCpuPlan *plan, const HjgProgramStep *step, hjg_u32 live, const
 			filter(rows, step->left, live);
 			break;
 		default:
-			probe(&a->tables[step->arg], &plan->ranks[step->arg], step, rows, live & ~registers_set(a, step));
+			probe(plan, step, rows, live & ~registers_set(a, step));
 	}
 }
 

@@ -10,6 +10,7 @@
 #define HJG_CPU_PROGRAM_H
 
 #include "device/hjg_device_program_run.h"
+#include "engine/hjg_engine_bloom.h"
 #include "kernels/hjg_program_steps.h"
 
 #define HJG_CPU_ROWS 1024
@@ -29,7 +30,9 @@ typedef struct HjgCpuRows
 	hjg_u32		nulls[HJG_CPU_ROWS];	/* a bit for each register */
 	hjg_u64    *records[HJG_CPU_ROWS];	/* of the table that is probed or filled */
 	hjg_u64		hashes[HJG_CPU_ROWS];
-	hjg_u16		chosen[HJG_CPU_ROWS];	/* places of rows that go on */
+	hjg_u16		chosen[HJG_CPU_ROWS + HJG_BLOOM_ROWS_PAD];	/* places of rows that go on */
+	hjg_u32		tested[HJG_PROGRAM_MAX_PIPELINES];	/* rows that the filter of each table has tested in this launch, */
+	hjg_u32		passed[HJG_PROGRAM_MAX_PIPELINES];	/* and passed */
 	int64_t		regs[HJG_PROGRAM_REGISTERS][HJG_CPU_ROWS];
 } HjgCpuRows;
 
@@ -73,7 +76,8 @@ typedef struct HjgCpuPlan
 {
 	const HjgKPipeline *a;
 	const HjgProgramStep *steps;
-	const HjgCpuRanks *ranks;	/* of each table */
+	const HjgCpuRanks *ranks;	/* of each table, */
+	const HjgBloom *filters;	/* and a filter of its hashes */
 	hjg_u32		unset;			/* registers that are read before they are set */
 	hjg_u32		live[HJG_PROGRAM_MAX_STEPS];	/* registers that are read after a step, before they are set again */
 	bool		dead[HJG_PROGRAM_MAX_STEPS];	/* nothing reads what the step sets */
@@ -94,6 +98,7 @@ typedef struct HjgCpuRun
 	HjgMachineRun run;			/* first */
 	HjgCpuWorker *workers;
 	HjgCpuRanks ranks[HJG_PROGRAM_MAX_PIPELINES];	/* of the tables that are made of them */
+	HjgBloom	filters[HJG_PROGRAM_MAX_PIPELINES];	/* of hashes of the others, or without words */
 	size_t		used_bytes;
 	size_t		peak_bytes;
 	hjg_u64		build_ns;
@@ -149,7 +154,7 @@ hjg_device_hash_keys(HjgCpuRows *rows, const hjg_u8 *keys, hjg_u32 nkeys, bool n
 /* ---- device_cpu_steps.c ---- */
 
 /* Plan the steps of a pipeline or a result; wanted: a bit for each register that is read behind them. */
-extern void hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, hjg_u32 wanted);
+extern void hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, const HjgBloom *filters, hjg_u32 wanted);
 /* Apply the steps to rows whose numbers are set; columns: of their segment. */
 extern void hjg_device_run_steps(const HjgCpuPlan *plan, const HjgKColumn *columns, HjgCpuRows *rows);
 
@@ -163,6 +168,12 @@ extern HjgStatus hjg_device_make_ranks(HjgCpuRun *run, const HjgProgramTable *ta
 extern HjgStatus hjg_device_make_groups(HjgCpuRun *run, const HjgProgramTable *table, HjgKPipeline *args, const HjgKPiece *pieces, hjg_u32 npieces,
 										hjg_u32 *flags);
 extern void hjg_device_free_ranks(HjgCpuRun *run, HjgCpuRanks *ranks);
+
+/* ---- device_cpu_filter.c ---- */
+
+/* Make filters of the tables that a pipeline looks up, where that may save time and there is memory. */
+extern void hjg_device_make_filters(HjgCpuRun *run, const HjgKPipeline *a);
+extern void hjg_device_free_filters(HjgCpuRun *run);
 
 /* ---- device_cpu_launch.c ---- */
 

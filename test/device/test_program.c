@@ -128,7 +128,8 @@ run_rightly(const ProgramCase *c)
 	HjgStatus	status;
 	const char *wrong;
 
-	memory_init(&memory, pool);
+	/* one thread must do, too */
+	memory_init(&memory, c->ngroups % 3 == 0 ? NULL : pool);
 	wrong = run_program(c, &memory.env, &status);
 	if (wrong == NULL && status != (c->refused ? HJG_ERR_INPUT : HJG_OK))
 		wrong = status == HJG_OK ? "a key that comes twice is not noticed" : hjg_status_text(status);
