@@ -21,7 +21,7 @@ typedef struct FilterTask
 
 /* Add the hashes of some records. */
 static void
-add_hashes(void *arg, int number, int worker)
+add_slots(void *arg, int number, int worker)
 {
 	const FilterTask *task = arg;
 	const hjg_u32 first = (hjg_u32) number * SLOTS_AT_ONCE;
@@ -39,7 +39,7 @@ add_hashes(void *arg, int number, int worker)
 }
 
 static void
-make_filter(HjgCpuRun *run, const HjgKRecords *table, HjgBloom *filter)
+make_hash_filter(HjgCpuRun *run, const HjgKRecords *table, HjgBloom *filter)
 {
 	const size_t bytes = hjg_bloom_bytes(table->nslots / 2);
 	FilterTask	task = {table, filter};
@@ -48,7 +48,7 @@ make_filter(HjgCpuRun *run, const HjgKRecords *table, HjgBloom *filter)
 	if (run->run.machine->alloc(&run->run, bytes, &at) != HJG_OK)
 		return;
 	hjg_bloom_init(filter, sizeof(hjg_u64), HJG_PROGRAM_AT(void, at), bytes);
-	hjg_pool_run(run->run.env->pool, (int) ((table->nslots + SLOTS_AT_ONCE - 1) / SLOTS_AT_ONCE), add_hashes, &task);
+	hjg_pool_run(run->run.env->pool, (int) ((table->nslots + SLOTS_AT_ONCE - 1) / SLOTS_AT_ONCE), add_slots, &task);
 }
 
 void
@@ -63,7 +63,7 @@ hjg_device_make_filters(HjgCpuRun *run, const HjgKPipeline *a)
 
 		if (steps[s].op >= HJG_PROGRAM_PROBE_INNER && table->records != 0 && filter->words == NULL &&
 			(size_t) table->nslots * table->record_words * sizeof(hjg_u64) >= LEAST_BYTES)
-			make_filter(run, table, filter);
+			make_hash_filter(run, table, filter);
 	}
 }
 
