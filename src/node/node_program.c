@@ -268,16 +268,15 @@ merge_group(HjgProgramGroups *groups, const uint64 *group, uint32 number, uint32
 
 /* Add n groups of the result to those of the node; false if one of them cannot be read. */
 static bool
-add_groups(ProgramRuns *runs, const uint64 *words, int n, HjgNumericSpace *spaces)
+add_groups(ProgramRuns *runs, const uint64 **list, int n, HjgNumericSpace *spaces)
 {
 	HjgAggregateState *state = runs->state;
 	HjgProgramGroups *groups = &runs->groups;
-	const uint32 group_words = hjg_program_group_words(groups->nkeys, groups->narguments);
 	uint32		numbers[HJG_VECTOR_ROWS] = {0};
 	uint32		ngroups = 1;
 
 	for (int row = 0; row < n; row++)
-		if (!put_group(runs, words + (size_t) row * group_words, row, spaces))
+		if (!put_group(runs, list[row], row, spaces))
 			return false;
 	if (state->groups != NULL)
 	{
@@ -287,7 +286,7 @@ add_groups(ProgramRuns *runs, const uint64 *words, int n, HjgNumericSpace *space
 		ngroups = hjg_groups_count(state->groups);
 	}
 	for (int row = 0; row < n; row++)
-		merge_group(groups, words + (size_t) row * group_words, numbers[row], ngroups);
+		merge_group(groups, list[row], numbers[row], ngroups);
 	return true;
 }
 
@@ -339,13 +338,40 @@ are_possible_results(const ProgramRuns *runs)
 	return true;
 }
 
+static int
+compare_told_rows(const void *a, const void *b, void *arg)
+{
+	const int	key = *(const int *) arg;
+	const uint64 left = (*(const uint64 *const *) a)[1 + key];
+	const uint64 right = (*(const uint64 *const *) b)[1 + key];
+
+	return left < right ? -1 : left > right;
+}
+
+/*
+ * List the groups of a result: by the rows of which columns are fetched, so that of equal values with different texts the first one is shown, as
+ * by core, and pages are read in order.
+ */
+static const uint64 **
+order_by_rows(ProgramRuns *runs, const uint64 *words)
+{
+	const uint32 group_words = hjg_program_group_words(runs->groups.nkeys, runs->groups.narguments);
+	const uint64 **list = MemoryContextAllocHuge(CurrentMemoryContext, Max(words[0], 1) * sizeof(uint64 *));
+
+	for (uint64 g = 0; g < words[0]; g++)
+		list[g] = words + 1 + g * group_words;
+	if (runs->nfetched > 0)
+		qsort_arg(list, words[0], sizeof(uint64 *), compare_told_rows, &runs->fetched[0].key);
+	return list;
+}
+
 /* Take the groups of a result; false if one of them cannot be read. */
 static bool
 take_groups(ProgramRuns *runs, const uint64 *words)
 {
 	HjgAggregateState *state = runs->state;
 	const HjgProgramGroups *groups = &runs->groups;
-	const uint32 group_words = hjg_program_group_words(groups->nkeys, groups->narguments);
+	const uint64 **list = order_by_rows(runs, words);
 	HjgNumericSpace *spaces = palloc(Max(groups->ncolumns, 1) * HJG_VECTOR_ROWS * sizeof(HjgNumericSpace));
 	const uint64 ngroups = words[0];
 	MemoryContext fetched = AllocSetContextCreate(CurrentMemoryContext, "GpuAggregate fetched columns", ALLOCSET_DEFAULT_SIZES);
@@ -359,7 +385,7 @@ take_groups(ProgramRuns *runs, const uint64 *words)
 		MemoryContext caller = MemoryContextSwitchTo(fetched);
 
 		CHECK_FOR_INTERRUPTS();
-		done = add_groups(runs, words + 1 + from * group_words, (int) Min(ngroups - from, HJG_VECTOR_ROWS), spaces);
+		done = add_groups(runs, list + from, (int) Min(ngroups - from, HJG_VECTOR_ROWS), spaces);
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(fetched);
 	}

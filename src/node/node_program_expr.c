@@ -144,6 +144,9 @@ write_numeric_term(HjgProgramWriter *writer, HjgArithmeticKind kind, HjgProgramV
 static bool
 load_argument(HjgProgramWriter *writer, const HjgVectorTerm *term, HjgProgramValue *value)
 {
+	/* the number of a row does not tell whether its string is NULL */
+	if (value->form == HJG_VALUE_ROW)
+		return hjg_program_refuse(writer, "an argument is a string that has no number");
 	if (term->kind == HJG_TERM_NUMERIC_COLUMN && (value->form == HJG_VALUE_WORD || value->mixed))
 		return hjg_program_refuse(writer, "numerics of an argument are not kept as integers of one scale");
 	return hjg_program_load(writer, value) >= 0;

@@ -189,7 +189,11 @@ write_leaf(const FilterRows *rows, const HjgFilter *leaf)
 		case HJG_FILTER_NUMERIC_COLUMNS:
 			return write_columns(rows, leaf);
 		case HJG_FILTER_IS_NULL:
-			reg = hjg_program_load(writer, value_of(rows, leaf->column));
+			value = value_of(rows, leaf->column);
+			/* the number of a row does not tell whether its string is NULL */
+			if (value->form == HJG_VALUE_ROW)
+				break;
+			reg = hjg_program_load(writer, value);
 			return reg < 0 ? -1 : hjg_program_step_new(writer, (HjgProgramStep) {.op = leaf->negated ? HJG_PROGRAM_IS_NOT_NULL : HJG_PROGRAM_IS_NULL, .left = reg});
 		default:
 			break;

@@ -64,10 +64,21 @@ find_key(const HjgProgramGroups *groups, int column)
 	return -1;
 }
 
+/* Are strings that are equal to the operator of their type the same bytes? */
+static bool
+are_equal_same(Oid type, int32 typmod, Oid collation)
+{
+	/* blanks at the end are as many in all of them */
+	return getBaseType(type) != NUMERICOID &&
+		(!OidIsValid(collation) || ((getBaseType(type) != BPCHAROID || typmod >= 0) && get_collation_isdeterministic(collation)));
+}
+
 /* Load the keys into registers, which the pipeline's end reads. */
 static bool
 write_keys(HjgProgramWriter *writer, HjgProgramGroups *groups)
 {
+	TupleDesc	desc = groups->state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+
 	for (int i = 0; i < groups->ncolumns; i++)
 	{
 		HjgProgramValue *value = &groups->values[groups->columns[i]];
@@ -80,6 +91,11 @@ write_keys(HjgProgramWriter *writer, HjgProgramGroups *groups)
 			return hjg_program_refuse(writer, "it has too many keys");
 		if (value->mixed)
 			return hjg_program_refuse(writer, "a key has numerics of several scales");
+		/* core shows the one that comes first */
+		if (value->form == HJG_VALUE_WORD && !are_equal_same(TupleDescAttr(desc, groups->columns[i])->atttypid,
+															 TupleDescAttr(desc, groups->columns[i])->atttypmod,
+															 TupleDescAttr(desc, groups->columns[i])->attcollation))
+			return hjg_program_refuse(writer, "equal values of a key differ in their texts");
 		reg = hjg_program_load(writer, value);
 		if (reg < 0)
 			return false;
@@ -88,14 +104,6 @@ write_keys(HjgProgramWriter *writer, HjgProgramGroups *groups)
 		groups->keys[groups->nkeys++] = groups->columns[i];
 	}
 	return true;
-}
-
-/* Are strings of a key equal to the node's operator if they have the same number? */
-static bool
-is_string_exact(const Var *key)
-{
-	/* blanks at the end are as many in all of them */
-	return (getBaseType(key->vartype) != BPCHAROID || key->vartypmod >= 0) && get_collation_isdeterministic(key->varcollid);
 }
 
 /* Is each of the groups one of the node's? */
@@ -113,7 +121,7 @@ are_groups_exact(const HjgProgramGroups *groups)
 		if (!IsA(key, Var))
 			return false;
 		form = groups->values[key->varattno - 1].form;
-		if (form == HJG_VALUE_ROW || (form == HJG_VALUE_WORD && !(OidIsValid(key->varcollid) && is_string_exact(key))))
+		if (form == HJG_VALUE_ROW || (form == HJG_VALUE_WORD && !(OidIsValid(key->varcollid) && are_equal_same(key->vartype, key->vartypmod, key->varcollid))))
 			return false;
 	}
 	return true;

@@ -201,12 +201,27 @@ are_results_plain(const HjgGrouping *grouping)
 
 /* ---------- the whole ---------- */
 
+/* Do arguments read strings of which there are many? Those have no numbers, and are not there when totals are made. */
+static bool
+read_strings(PlannerInfo *root, const HjgGrouping *grouping)
+{
+	ListCell   *lc;
+
+	foreach(lc, pull_var_clause((Node *) grouping->arguments, PVC_RECURSE_AGGREGATES | PVC_RECURSE_PLACEHOLDERS))
+		if (get_typlen(exprType(lfirst(lc))) == -1 && getBaseType(exprType(lfirst(lc))) != NUMERICOID &&
+			estimate_num_groups(root, list_make1(lfirst(lc)), 1e9, NULL, NULL) > MOST_STRINGS)
+			return true;
+	return false;
+}
+
 /* Find why a program cannot compute what groups consist of, or NULL; sets the columns that they are made of. */
 static const char *
 check_terms(PlannerInfo *root, const HjgGrouping *grouping, ProgramColumns *columns)
 {
 	if (grouping->work.by_core > 0 || has_other_terms((Node *) grouping->arguments, NULL))
 		return "core's code, or a function of dates, computes a key or an argument";
+	if (read_strings(root, grouping))
+		return "an argument is a string that has no number";
 	return find_program_columns(root, grouping, columns) ? NULL : "a key is made of a column that is no integer, numeric or string";
 }
 

@@ -256,6 +256,14 @@ unlike(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; SET hjoin_
 is_cores($node, 'SELECT count(*), sum(part) FROM lines TABLESAMPLE SYSTEM (0)', 0, 'a sample');
 is_cores($node, 'SELECT count(*), sum(l.part) FROM lines l TABLESAMPLE BERNOULLI (0) JOIN orders o ON o.id = l.order_id', 0, 'a join of a sample');
 is_cores($node, 'SELECT word, count(*) FROM orders GROUP BY 1 ORDER BY 1 LIMIT 3', 0, 'a key of strings without codes');
+# strings that are told by their rows: whether one is NULL is known where its row is read
+is_cores($node, $_, 0, $_) foreach 'SELECT count(word), count(*) FROM orders', 'SELECT o.customer % 2, sum(CASE WHEN o.word IS NULL THEN 1 ELSE 0 END) FROM orders o GROUP BY 1 ORDER BY 1',
+  'SELECT text, count(*), count(text), sum(id) FROM long_texts GROUP BY text ORDER BY 2 DESC, 4';
+is_cores($node, 'SELECT sum(l.part) FROM lines l JOIN orders o ON o.id = l.order_id AND (o.word IS NULL OR l.yes)', 0, 'a residual condition on such a string');
+is_cores($node, 'SELECT text, count(*), sum(id) FROM long_texts GROUP BY text ORDER BY 2 DESC, 3', 1, 'a key of long texts');
+$node->safe_psql('postgres', 'CREATE TABLE zeros (id int, v numeric)');
+$node->safe_psql('postgres', $_) foreach q{INSERT INTO zeros SELECT g, CASE WHEN g % 11 <> 5 THEN (g % 2 || '.' || repeat('0', g % 60))::numeric END FROM generate_series(1, 4000) g}, 'VACUUM ANALYZE zeros', q{SELECT hjoin_gpu_keep('zeros')};
+is_cores($node, 'SELECT v::text, count(*), sum(id) FROM zeros GROUP BY v ORDER BY v', -1, 'of equal numerics of many scales the first one is shown');
 is_cores($node, 'SELECT sum(CASE WHEN customer < (SELECT max(region) FROM customers) THEN 1 ELSE 0 END) FROM orders', -1, 'CASE with a subquery');
 is_cores($node, 'SELECT count(*) FROM orders WHERE note ~ \'1$\' AND customer > 3', 0, 'a condition of core\'s');
 is_cores($node, 'SELECT sum(quantity) FROM lines WHERE part > 0', 0, 'a serializable transaction', 'SET default_transaction_isolation = serializable; ');
