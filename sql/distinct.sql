@@ -1,5 +1,6 @@
 -- Aggregates of DISTINCT values: groups of rows that were made distinct; core's answers.
 set hjoin_gpu.aggregate = on;
+set hjoin_gpu.programs = off;
 
 -- As hjg_same_groups, and: are rows made distinct by the node?
 create function dis_same(query text, out rows bigint, out equal bool, out in_node bool, out shared bool) language sql as

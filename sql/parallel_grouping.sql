@@ -1,5 +1,6 @@
 -- GROUP BY of many groups in several processes, which exchange them and each finish some: core's answers.
 set hjoin_gpu.aggregate = on;
+set hjoin_gpu.programs = off;
 -- what processes divide among them is dear, and so is a row that one returns
 call hjg_parallel(2, 1);
 set cpu_tuple_cost = 5;

@@ -60,6 +60,7 @@ select hjg_scans('select f.id, x.n, y.n from (tf_fact f join (select k, n, row (
 select * from hjg_same('select f.id, x.n, y.n as yn from (tf_fact f left join (select k, n, row (k, n) as r from tf_b offset 0) y on f.b = y.k and y.r <> row (f.id, f.t)) join tf_a x on f.a = x.k where f.id > 0');
 -- to the rows of groups
 set hjoin_gpu.aggregate = on;
+set hjoin_gpu.programs = off;
 select hjg_scans('select g.a, g.n, x.n from (select a, count(*) as n, sum(v) as s from tf_fact group by a) g join tf_a x on g.a = x.k');
 select hjg_scanned('select g.a, g.n, x.n from (select a, count(*) as n, sum(v) as s from tf_fact group by a) g join tf_a x on g.a = x.k', 'tf_fact') < 2500 as few;
 select hjg_scans('select g.a, g.n, x.n from (select a, count(*) as n, sum(v)::int as s from tf_fact group by a) g join tf_a x on g.s = x.k');

@@ -35,6 +35,7 @@ bool		hjg_force = false;
 int			hjg_idle_share = 25;
 int			hjg_in_backend_rows = 32768;
 bool		hjg_kept_columns = true;
+bool		hjg_programs = true;
 double		hjg_marshal_tuple_cost = -1;
 int			hjg_materialization = HJG_MATERIALIZATION_AUTO;
 int			hjg_on_fallback = HJG_FALLBACK_LOG;
@@ -275,6 +276,10 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 
 	define_cost("hjoin_gpu.probe_tuple_cost", "Sets the planner's estimate of the cost of probing the hash table with a row.",
 				&hjg_probe_tuple_cost);
+
+	DefineCustomBoolVariable("hjoin_gpu.programs",
+							 "Lets the device process run whole groupings over kept columns.",
+							 NULL, VARIABLE(hjg_programs), PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	define_share("hjoin_gpu.role_share", "Sets the percentage of job slots and shared memory that the joins of one role's sessions may hold.",
 				 NULL, &hjg_role_share, 1);

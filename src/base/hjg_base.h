@@ -64,6 +64,7 @@ extern bool hjg_force;
 extern int	hjg_idle_share;
 extern int	hjg_in_backend_rows;
 extern bool hjg_kept_columns;
+extern bool hjg_programs;
 extern double hjg_marshal_tuple_cost;
 extern int	hjg_materialization;
 extern int	hjg_on_fallback;

@@ -8,8 +8,8 @@
  */
 #include "device/hjg_cpu_program.h"
 
-/* Smaller tables are in a near cache themselves. */
-#define LEAST_BYTES (256 * 1024)
+/* Smaller tables are in a near cache themselves; tests make it small. */
+size_t		hjg_device_filtered_bytes = 256 * 1024;
 
 #define SLOTS_AT_ONCE 4096
 
@@ -62,7 +62,7 @@ hjg_device_make_filters(HjgCpuRun *run, const HjgKPipeline *a)
 		HjgBloom   *filter = &run->filters[steps[s].arg % HJG_PROGRAM_MAX_PIPELINES];
 
 		if (steps[s].op >= HJG_PROGRAM_PROBE_INNER && table->records != 0 && filter->words == NULL &&
-			(size_t) table->nslots * table->record_words * sizeof(hjg_u64) >= LEAST_BYTES)
+			(size_t) table->nslots * table->record_words * sizeof(hjg_u64) >= hjg_device_filtered_bytes)
 			make_hash_filter(run, table, filter);
 	}
 }

@@ -171,6 +171,8 @@ extern void hjg_device_free_ranks(HjgCpuRun *run, HjgCpuRanks *ranks);
 
 /* ---- device_cpu_filter.c ---- */
 
+/* Bytes of the smallest table that has one. */
+extern size_t hjg_device_filtered_bytes;
 /* Make filters of the tables that a pipeline looks up, where that may save time and there is memory. */
 extern void hjg_device_make_filters(HjgCpuRun *run, const HjgKPipeline *a);
 extern void hjg_device_free_filters(HjgCpuRun *run);

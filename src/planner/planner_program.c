@@ -281,7 +281,7 @@ has_programs(PlannerInfo *root, HjgQueryFacts *facts)
 	if (!programs->known)
 	{
 		programs->known = true;
-		programs->possible = hjg_kept_columns && (enable_seqscan || hjg_force) && !facts->repeated && hjg_planner_may_group(root->parse) && hjg_planner_device_ready(facts) &&
+		programs->possible = hjg_programs && hjg_kept_columns && (enable_seqscan || hjg_force) && !facts->repeated && hjg_planner_may_group(root->parse) && hjg_planner_device_ready(facts) &&
 			(hjg_planner_gpu(facts) != NULL || may_use_threads());
 		if (programs->possible)
 		{

@@ -20,6 +20,7 @@ typedef struct ProgramShape
 	bool		outgrown;		/* estimates are much too low */
 	bool		whole;			/* the result has all groups */
 	bool		nested;			/* pipelines read the groups of those before */
+	bool		one_key;		/* tables and groups have one, whose bounds are told */
 } ProgramShape;
 
 typedef struct ProgramGroup ProgramGroup;

@@ -505,9 +505,9 @@ add_probe(Writer *w, HjgProgramPipeline *pipeline, const Relation *relation)
 {
 	const hjg_u32 t = below(w, (hjg_u32) w->tables.n);
 	const HjgProgramTable *table = table_of(w, t);
-	const HjgProgramOp op = (HjgProgramOp) (HJG_PROGRAM_PROBE_INNER + below(w, 4));
+	const HjgProgramOp op = one_in(w, 2) ? HJG_PROGRAM_PROBE_LEFT : (HjgProgramOp) (HJG_PROGRAM_PROBE_INNER + below(w, 4));
 	const hjg_u32 left = below(w, HJG_PROGRAM_REGISTERS - table->nkeys);
-	const hjg_u32 to = below(w, HJG_PROGRAM_REGISTERS - table->npayload);
+	const hjg_u32 to = below(w, one_in(w, 2) ? 8 : HJG_PROGRAM_REGISTERS - table->npayload);
 
 	if (table->has_groups)
 		return;
@@ -560,7 +560,8 @@ write_steps(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 				w->boolean[to] |= one >= 0;
 				break;
 			case 6:
-				if (one >= 0 && nfilters++ < 2 && (!w->shape->nested || one_in(w, 4)))
+				/* most rows come to the end of some pipelines */
+				if (one >= 0 && nfilters++ < 2 && one_in(w, 4))
 					add_step(w, pipeline, HJG_PROGRAM_FILTER, 0, (hjg_u32) one, 0);
 				break;
 			case 7:
@@ -579,7 +580,7 @@ write_table(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 
 	/* a group has all of its keys once */
 	table->unique = w->shape->repeated_keys || (one_in(w, 2) && (of_rows || table_of(w, pipeline->source)->nkeys == 1));
-	table->nkeys = 1 + below(w, 3);
+	table->nkeys = w->shape->one_key ? 1 : 1 + below(w, 3);
 	table->npayload = below(w, 5);
 	for (hjg_u32 k = 0; k < table->nkeys; k++)
 	{
@@ -607,7 +608,7 @@ write_groups(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline, 
 	HjgProgramTable *table = list_add(&w->tables, NULL, 1);
 
 	table->has_groups = 1;
-	table->nkeys = many ? 1 + below(w, 2) : one_in(w, 30) ? HJG_PROGRAM_MAX_KEYS : below(w, 4);
+	table->nkeys = w->shape->one_key ? 1 : many ? 1 + below(w, 2) : one_in(w, 30) ? HJG_PROGRAM_MAX_KEYS : below(w, 4);
 	for (hjg_u32 k = 0; k < table->nkeys; k++)
 	{
 		pipeline->keys[k] = (hjg_u8) below(w, HJG_PROGRAM_REGISTERS);
@@ -1029,7 +1030,7 @@ bound_key(Writer *w, hjg_u32 t)
 		table->greatest_key = !any || key.number > table->greatest_key ? key.number : table->greatest_key;
 		any = true;
 	}
-	table->has_bounds = any && !one_in(w, 4);
+	table->has_bounds = any && (w->shape->one_key || !one_in(w, 4));
 	if (one_in(w, 2) && table->least_key > INT64_MIN + 1000 && table->greatest_key < INT64_MAX - 1000)
 	{
 		table->least_key -= below(w, 1000);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/hjg_cpu_program.h"
 #include "device/hjg_cuda_program.h"
 #include "hjg_fault_loop.h"
 #include "hjg_job_support.h"
@@ -166,6 +167,26 @@ test_answers(const char *what, const ProgramShape *shape, int n)
 	claim(wrong == NULL, "%s: %d programs with %llu groups are right, %d of them refused", what, n, (unsigned long long) ngroups, nrefused);
 }
 
+/* Tables by ranks, groups that threads share, filters of small tables. */
+static void
+test_forms_of_tables(int times)
+{
+	const size_t near_bytes = machine->near_bytes;
+	const size_t filtered_bytes = hjg_device_filtered_bytes;
+
+	test_answers("whose tables have one key", &(ProgramShape) {.npipelines = 3, .most_rows = 500, .one_key = true}, 60 * times);
+	test_answers("whose groups of groups have one key", &(ProgramShape) {.npipelines = 3, .most_rows = 500, .one_key = true, .nested = true}, 20 * times);
+	machine->near_bytes = 0;
+	test_answers("whose groups all threads share", &(ProgramShape) {.most_rows = 2000}, 40 * times);
+	test_answers("whose groups have ranks", &(ProgramShape) {.npipelines = 2, .most_rows = 2000, .one_key = true}, 40 * times);
+	test_answers("of many rows, whose groups have ranks", &(ProgramShape) {.npipelines = 1, .most_rows = 30000, .one_key = true, .many_groups = true}, 8 * times);
+	machine->near_bytes = near_bytes;
+	hjg_device_filtered_bytes = 0;
+	test_answers("whose tables have filters", &(ProgramShape) {.npipelines = 3, .most_rows = 2000}, 40 * times);
+	hjg_device_filtered_bytes = filtered_bytes;
+	test_answers("whose first groups are of very many", &(ProgramShape) {.npipelines = 1, .most_rows = 60000, .many_groups = true}, 6 * times);
+}
+
 static void
 test_all_answers(void)
 {
@@ -186,7 +207,10 @@ test_all_answers(void)
 	test_answers("of many, whose first groups come almost alone", &(ProgramShape) {.most_rows = 3000, .many_groups = true}, 20 * times);
 	hjg_device_few_more = few_more;
 	if (on_cpu())
+	{
+		test_forms_of_tables(times);
 		return;
+	}
 	hjg_cuda_resident_piece_bytes = 40000;
 	test_answers("whose columns come in many pieces", &(ProgramShape) {.most_rows = 2000}, 10 * times);
 	hjg_cuda_resident_piece_bytes = (size_t) 8 << 20;
