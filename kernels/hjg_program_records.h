@@ -169,6 +169,8 @@ hjg_program_neutral(hjg_u32 kind)
 HJG_PROGRAM_STEP hjg_u64
 hjg_program_share(HjgKValue value, const HjgProgramRow *row)
 {
+	/* without a row no value is payload */
+	/* cppcheck-suppress ctunullpointer */
 	const hjg_u32 isnull = row->nulls >> value.reg & 1;
 	const int64_t number = row->regs[value.reg * row->stride];
 

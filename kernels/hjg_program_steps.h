@@ -307,7 +307,7 @@ hjg_program_list(const HjgKResult *a, const hjg_u64 *record, hjg_u64 *words)
 
 		words[0] = nnulls;
 		words[1] = shifted + low;
-		words[2] = argument.sum_parts > 1 ? (hjg_u64) (high >> 32) + (words[1] < shifted) : (hjg_u64) ((int64_t) low >> 63);
+		words[2] = argument.sum_parts > 1 ? (hjg_u64) (high >> 32) + (words[1] < shifted) : (int64_t) low < 0 ? ~0ull : 0;
 		words[3] = argument.extremes != 0 && nnulls < nrows ? values[argument.extremes] : 0;
 		words[4] = argument.extremes != 0 && nnulls < nrows ? values[argument.extremes + 1] : 0;
 	}
