@@ -15,19 +15,23 @@ size_t		hjg_device_filtered_bytes = 256 * 1024;
 
 typedef struct FilterTask
 {
+	const HjgEnv *env;
 	const HjgKRecords *table;
 	HjgBloom   *filter;
+	bool		cancelled;		/* atomic */
 } FilterTask;
 
 /* Add the hashes of some records. */
 static void
 add_slots(void *arg, int number, int worker)
 {
-	const FilterTask *task = arg;
+	FilterTask *task = arg;
 	const hjg_u32 first = (hjg_u32) number * SLOTS_AT_ONCE;
 	hjg_u64		hashes[SLOTS_AT_ONCE];
 	hjg_u32		n = 0;
 
+	if (hjg_device_stopped(task->env, &task->cancelled))
+		return;
 	for (hjg_u32 slot = first; slot < task->table->nslots && slot - first < SLOTS_AT_ONCE; slot++)
 	{
 		const hjg_u64 word = hjg_program_record(task->table, slot)[0];
@@ -38,20 +42,21 @@ add_slots(void *arg, int number, int worker)
 	hjg_bloom_add_shared(task->filter, hashes, n);
 }
 
-static void
+static HjgStatus
 make_hash_filter(HjgCpuRun *run, const HjgKRecords *table, HjgBloom *filter)
 {
 	const size_t bytes = hjg_bloom_bytes(table->nslots / 2);
-	FilterTask	task = {table, filter};
+	FilterTask	task = {.env = run->run.env, .table = table, .filter = filter};
 	hjg_u64		at;
 
 	if (run->run.machine->alloc(&run->run, bytes, &at) != HJG_OK)
-		return;
+		return HJG_OK;
 	hjg_bloom_init(filter, sizeof(hjg_u64), HJG_PROGRAM_AT(void, at), bytes);
 	hjg_pool_run(run->run.env->pool, (int) ((table->nslots + SLOTS_AT_ONCE - 1) / SLOTS_AT_ONCE), add_slots, &task);
+	return task.cancelled ? HJG_ERR_CANCELLED : HJG_OK;
 }
 
-void
+HjgStatus
 hjg_device_make_filters(HjgCpuRun *run, const HjgKPipeline *a)
 {
 	const HjgProgramStep *steps = HJG_PROGRAM_AT(const HjgProgramStep, a->steps);
@@ -63,8 +68,9 @@ hjg_device_make_filters(HjgCpuRun *run, const HjgKPipeline *a)
 
 		if (steps[s].op >= HJG_PROGRAM_PROBE_INNER && table->records != 0 && filter->words == NULL &&
 			(size_t) table->nslots * table->record_words * sizeof(hjg_u64) >= hjg_device_filtered_bytes)
-			make_hash_filter(run, table, filter);
+			TRY(make_hash_filter(run, table, filter));
 	}
+	return HJG_OK;
 }
 
 void

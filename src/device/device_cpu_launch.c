@@ -125,13 +125,8 @@ run_piece(void *arg, int number, int worker_number)
 	const HjgKPiece *piece = &launch->pieces[number];
 	HjgCpuWorker *worker = &launch->run->workers[worker_number];
 
-	if (__atomic_load_n(&launch->cancelled, __ATOMIC_RELAXED) || __atomic_load_n(flags_of(launch), __ATOMIC_RELAXED) != 0)
+	if (__atomic_load_n(flags_of(launch), __ATOMIC_RELAXED) != 0 || hjg_device_stopped(env, &launch->cancelled))
 		return;
-	if (env->poll != NULL && env->poll(env->arg))
-	{
-		__atomic_store_n(&launch->cancelled, true, __ATOMIC_RELAXED);
-		return;
-	}
 	if (!worker->started)
 	{
 		memset(worker->own, 0, own_bytes(launch));
@@ -189,7 +184,7 @@ hjg_device_launch(HjgCpuLaunch *launch)
 	const hjg_u64 started = hjg_now_ns();
 
 	launch->cancelled = false;
-	hjg_device_make_filters(run, launch->a);
+	TRY(hjg_device_make_filters(run, launch->a));
 	hjg_device_plan_steps(&launch->plan, launch->a, run->ranks, run->filters, wanted_registers(launch));
 	for (int w = 0; w < nworkers; w++)
 		run->workers[w].started = false;

@@ -2,7 +2,7 @@
  * device_cpu_program.c
  *	  The processor's threads as a machine that runs programs (hjg_device_program_run.h).
  *
- * Kept columns are read where they are: a thread reads each code once, and whatever it is leads to no memory outside the program's.
+ * Kept columns are read where they are: whatever a code is, it leads to no memory outside the program's.
  *
  * Memory of tables is bounded by the program, whose writer knows what its user may have.
  */
@@ -58,11 +58,7 @@ zero_piece(void *arg, int number, int worker)
 	ZeroTask   *zero = arg;
 	const size_t from = (size_t) number * ZERO_BYTES;
 
-	if (__atomic_load_n(&zero->cancelled, __ATOMIC_RELAXED))
-		return;
-	if (zero->env->poll != NULL && zero->env->poll(zero->env->arg))
-		__atomic_store_n(&zero->cancelled, true, __ATOMIC_RELAXED);
-	else
+	if (!hjg_device_stopped(zero->env, &zero->cancelled))
 		memset(zero->at + from, 0, zero->bytes - from < ZERO_BYTES ? zero->bytes - from : ZERO_BYTES);
 }
 

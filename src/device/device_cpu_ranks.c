@@ -24,6 +24,7 @@
 /* Rows of a table while it is filled: of each its key, NULLs and payload. */
 typedef struct RankedRows
 {
+	const HjgEnv *env;
 	HjgCpuRanks *ranks;
 	hjg_u64    *rows;
 	hjg_u32    *counts;			/* rows of each chunk */
@@ -32,6 +33,7 @@ typedef struct RankedRows
 	hjg_u32		row_words;
 	hjg_u32		unique;
 	bool		has_null;		/* atomic: a row's key is NULL */
+	bool		cancelled;		/* atomic */
 } RankedRows;
 
 /* ---- filling ---- */
@@ -156,10 +158,12 @@ count_bits(HjgCpuRanks *ranks)
 static void
 place_rows(void *arg, int number, int worker)
 {
-	const RankedRows *ranked = arg;
+	RankedRows *ranked = arg;
 	const HjgCpuRanks *ranks = ranked->ranks;
 	const hjg_u64 *row = ranked->rows + (size_t) number * CHUNK_ROWS * ranked->row_words;
 
+	if (hjg_device_stopped(ranked->env, &ranked->cancelled))
+		return;
 	for (hjg_u32 i = 0; i < ranked->counts[number]; i++, row += ranked->row_words)
 		memcpy(ranks->records + hjg_device_rank(ranks, row[0]) * ranks->record_words, row + 1, ranks->record_words * sizeof(hjg_u64));
 }
@@ -239,7 +243,7 @@ fill_records(HjgCpuRun *run, const HjgProgramTable *table, RankedRows *ranked, c
 	ranks->records_bytes = n * ranks->record_words * sizeof(hjg_u64);
 	TRY(alloc_some(run, ranks->records_bytes, &ranks->records));
 	hjg_pool_run(run->run.env->pool, (int) (ranked->next_chunk < ranked->nchunks ? ranked->next_chunk : ranked->nchunks), place_rows, ranked);
-	return HJG_OK;
+	return ranked->cancelled ? HJG_ERR_CANCELLED : HJG_OK;
 }
 
 HjgStatus
@@ -248,7 +252,7 @@ hjg_device_make_ranks(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks 
 {
 	/* each worker may leave a chunk that is not full */
 	RankedRows	ranked = {
-		.ranks = ranks, .nchunks = (hjg_u32) (nrows / CHUNK_ROWS) + 1 + (hjg_u32) hjg_pool_nthreads(run->run.env->pool),
+		.env = run->run.env, .ranks = ranks, .nchunks = (hjg_u32) (nrows / CHUNK_ROWS) + 1 + (hjg_u32) hjg_pool_nthreads(run->run.env->pool),
 		.row_words = 2 + table->npayload, .unique = table->unique
 	};
 	const size_t rows_bytes = table->npayload > 0 ? (size_t) ranked.nchunks * CHUNK_ROWS * ranked.row_words * sizeof(hjg_u64) : 0;
@@ -273,8 +277,10 @@ hjg_device_make_ranks(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks 
 
 typedef struct RankedGroups
 {
+	const HjgEnv *env;
 	const HjgKPipeline *a;
 	const HjgCpuRanks *ranks;
+	bool		cancelled;		/* atomic */
 } RankedGroups;
 
 static hjg_u64 *
@@ -300,11 +306,13 @@ write_group(const HjgKPipeline *a, hjg_u64 place, hjg_u64 nulls, int64_t key)
 static void
 write_groups(void *arg, int number, int worker)
 {
-	const RankedGroups *groups = arg;
+	RankedGroups *groups = arg;
 	const HjgCpuRanks *ranks = groups->ranks;
 	const hjg_u64 nwords = ranks->nvalues / 64 + 1;
 	const hjg_u64 first = (hjg_u64) number * WORDS_AT_ONCE;
 
+	if (hjg_device_stopped(groups->env, &groups->cancelled))
+		return;
 	for (hjg_u64 w = first; w < first + WORDS_AT_ONCE && w < nwords; w++)
 	{
 		hjg_u64		place = ranks->words[w].before;
@@ -347,8 +355,8 @@ make_ranked_groups(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ra
 				   hjg_u32 *flags)
 {
 	HjgKPipeline keys_only = *args;
-	RankedRows	ranked = {.ranks = ranks};
-	RankedGroups groups = {args, ranks};
+	RankedRows	ranked = {.env = run->run.env, .ranks = ranks};
+	RankedGroups groups = {.env = run->run.env, .a = args, .ranks = ranks};
 	hjg_u64		ngroups;
 	hjg_u64    *records;
 
@@ -364,6 +372,8 @@ make_ranked_groups(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ra
 	TRY(alloc_some(run, (size_t) args->sink.nslots * args->sink.record_words * sizeof(hjg_u64), &records));
 	args->sink.records = (hjg_u64) (size_t) records;
 	hjg_pool_run(run->run.env->pool, (int) (ranks->nvalues / 64 / WORDS_AT_ONCE) + 1, write_groups, &groups);
+	if (groups.cancelled)
+		return HJG_ERR_CANCELLED;
 	write_group(args, ngroups, 1, 0);
 	if (!ranked.has_null)
 		record_at(args, ngroups)[0] = 0;

@@ -151,6 +151,18 @@ hjg_device_hash_keys(HjgCpuRows *rows, const hjg_u8 *keys, hjg_u32 nkeys, bool n
 	}
 }
 
+/* Is the work to stop? Asked by each piece of it; *cancelled is shared by all. */
+static inline bool
+hjg_device_stopped(const HjgEnv *env, bool *cancelled)
+{
+	if (__atomic_load_n(cancelled, __ATOMIC_RELAXED))
+		return true;
+	if (env->poll == NULL || !env->poll(env->arg))
+		return false;
+	__atomic_store_n(cancelled, true, __ATOMIC_RELAXED);
+	return true;
+}
+
 /* ---- device_cpu_steps.c ---- */
 
 /* Plan the steps of a pipeline or a result; wanted: a bit for each register that is read behind them. */
@@ -174,7 +186,7 @@ extern void hjg_device_free_ranks(HjgCpuRun *run, HjgCpuRanks *ranks);
 /* Bytes of the smallest table that has one. */
 extern size_t hjg_device_filtered_bytes;
 /* Make filters of the tables that a pipeline looks up, where that may save time and there is memory. */
-extern void hjg_device_make_filters(HjgCpuRun *run, const HjgKPipeline *a);
+extern HjgStatus hjg_device_make_filters(HjgCpuRun *run, const HjgKPipeline *a);
 extern void hjg_device_free_filters(HjgCpuRun *run);
 
 /* ---- device_cpu_launch.c ---- */

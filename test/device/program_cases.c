@@ -188,6 +188,8 @@ typedef struct Writer
 
 	/* of the pipeline that is written: registers that have booleans; numbers otherwise */
 	bool		boolean[HJG_PROGRAM_REGISTERS];
+	hjg_u32		first_payload;	/* registers that the last probe has set, */
+	hjg_u32		npayload;		/* so many */
 } Writer;
 
 static hjg_u32
@@ -514,8 +516,11 @@ add_probe(Writer *w, HjgProgramPipeline *pipeline, const Relation *relation)
 	for (hjg_u32 k = 0; k < table->nkeys; k++)
 		load_reference(w, relation, pipeline, left + k);
 	add_step(w, pipeline, op, to, left, 0)->arg = t;
-	if (op <= HJG_PROGRAM_PROBE_LEFT)
-		memset(w->boolean + to, 0, table->npayload);
+	if (op > HJG_PROGRAM_PROBE_LEFT)
+		return;
+	memset(w->boolean + to, 0, table->npayload);
+	w->first_payload = to;
+	w->npayload = table->npayload;
 }
 
 /* Write steps of a pipeline, or of the result, which does not probe. */
@@ -525,6 +530,7 @@ write_steps(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 	const hjg_u32 n = below(w, 30);
 	hjg_u32		nfilters = 0;
 
+	w->npayload = 0;
 	pipeline->first_step = (hjg_u32) w->steps.n;
 	for (hjg_u32 i = 0; i < n; i++)
 	{
@@ -627,7 +633,7 @@ write_groups(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline, 
 	table->narguments = narguments;
 	for (hjg_u32 i = 0; i < narguments; i++)
 	{
-		const hjg_u32 reg = below(w, one_in(w, 4) ? HJG_PROGRAM_REGISTERS : 8);
+		const hjg_u32 reg = w->npayload > 0 && one_in(w, 2) ? w->first_payload + below(w, w->npayload) : below(w, one_in(w, 4) ? HJG_PROGRAM_REGISTERS : 8);
 		HjgProgramArgument *argument;
 
 		if (w->shape->nested)
