@@ -267,10 +267,10 @@ check-cuda: build/test_large build/test_cuda build/test_payload build/test_progr
 	LD_LIBRARY_PATH=build/stub build/test_cuda
 	LD_LIBRARY_PATH=build/stub build/test_payload
 	LD_LIBRARY_PATH=build/stub build/test_program
-	build/test_program --cpu
+	build/test_program --cpu --short
 	LD_LIBRARY_PATH=build/stub_asan build/test_program_asan --hostile
 	build/test_program_asan --cpu --hostile
-	TSAN_OPTIONS=halt_on_error=1 build/test_program_tsan --cpu --short
+	TSAN_OPTIONS=halt_on_error=1 build/test_program_tsan --cpu --brief
 	LD_LIBRARY_PATH=build/stub build/test_resident
 	LD_LIBRARY_PATH=build/stub build/test_host_joins
 	LD_LIBRARY_PATH=build/stub build/test_jobs

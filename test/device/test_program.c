@@ -3,7 +3,7 @@
  *	  Programs on a GPU, or with --cpu on the processor's threads: random ones give the answers of an evaluator of their own, hostile ones are refused or harmless, columns
  *	  stay on the device and make room, and every call of the driver API may fail.
  *
- * Runs on a real GPU if there is one, and on the stub as test_cuda.c does; --short does less, --hostile is for a sanitizer,
+ * Runs on a real GPU if there is one, and on the stub as test_cuda.c does; --short does less, --brief and --hostile are for sanitizers,
  * --times measures programs over HJG_TEST_ROWS rows instead (60 million), those whose name has HJG_TEST_QUERY in it.  HJG_TEST_SEED changes the programs.
  */
 #include <string.h>
@@ -20,6 +20,7 @@
 #define MOST_CHUNKS 7
 
 static HjgStub *stub;
+static bool brief;				/* for a sanitizer that takes long */
 static bool alone = true;		/* no other thread runs programs */
 static const HjgDriver *driver = &hjg_cuda_program_driver;
 static HjgProgramMachine *machine = &hjg_cuda_machine;
@@ -150,6 +151,8 @@ test_answers(const char *what, const ProgramShape *shape, int n)
 	hjg_u64		seed = test_seed;
 	ProgramCase c;
 
+	if (brief)
+		n = (n + 9) / 10;
 	for (int i = 0; i < n && wrong == NULL; i++)
 	{
 		ProgramShape one = *shape;
@@ -179,12 +182,12 @@ test_forms_of_tables(int times)
 	machine->near_bytes = 0;
 	test_answers("whose groups all threads share", &(ProgramShape) {.most_rows = 2000}, 40 * times);
 	test_answers("whose groups have ranks", &(ProgramShape) {.npipelines = 2, .most_rows = 2000, .one_key = true}, 40 * times);
-	test_answers("of many rows, whose groups have ranks", &(ProgramShape) {.npipelines = 1, .most_rows = 30000, .one_key = true, .many_groups = true}, 8 * times);
+	test_answers("of many rows, whose groups have ranks", &(ProgramShape) {.npipelines = 1, .most_rows = 20000, .one_key = true, .many_groups = true}, 4 * times);
 	machine->near_bytes = near_bytes;
 	hjg_device_filtered_bytes = 0;
 	test_answers("whose tables have filters", &(ProgramShape) {.npipelines = 3, .most_rows = 2000}, 40 * times);
 	hjg_device_filtered_bytes = filtered_bytes;
-	test_answers("whose first groups are of very many", &(ProgramShape) {.npipelines = 1, .most_rows = 60000, .many_groups = true}, 6 * times);
+	test_answers("whose first groups are of very many", &(ProgramShape) {.npipelines = 1, .most_rows = 30000, .many_groups = true}, 2 * times);
 }
 
 static void
@@ -921,11 +924,12 @@ test_programs(void)
 int
 main(int argc, char **argv)
 {
-	static const char *const names[] = {"short", "hostile", "times", "cpu", NULL};
-	enum {SHORT = 1, HOSTILE = 2, TIMES = 4, CPU = 8};
+	static const char *const names[] = {"short", "hostile", "times", "cpu", "brief", NULL};
+	enum {SHORT = 1, HOSTILE = 2, TIMES = 4, CPU = 8, BRIEF = 16};
 	const unsigned options = test_options(argc, argv, names);
 
-	short_run = (options & SHORT) != 0;
+	brief = (options & BRIEF) != 0;
+	short_run = brief || (options & SHORT) != 0;
 	set_test_seed(getenv("HJG_TEST_SEED") != NULL ? strtoull(getenv("HJG_TEST_SEED"), NULL, 0) : test_seed);
 	printf("# HJG_TEST_SEED=%llu\n", (unsigned long long) test_seed);
 	if ((options & CPU) != 0)
@@ -938,6 +942,11 @@ main(int argc, char **argv)
 		;
 	else if ((options & TIMES) != 0)
 		program_times(driver, pool, getenv("HJG_TEST_ROWS") != NULL ? strtoull(getenv("HJG_TEST_ROWS"), NULL, 0) : 60000000);
+	else if (brief)
+	{
+		test_all_answers();
+		test_threads();
+	}
 	else
 	{
 		test_breakages();
