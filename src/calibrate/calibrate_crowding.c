@@ -196,7 +196,6 @@ measure_launch_ns(void)
 	{
 		const uint64 start = hjg_now_ns();
 		const int	n = measure_processes(Min(hjg_planner_processors(), MOST_PROCESSES), NULL, NULL);
-
 		const double took_ns = hjg_now_ns() - start;
 
 		if (n > 0)

@@ -369,6 +369,8 @@ make_ranked_groups(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ra
 	args->sink.nslots = (hjg_u32) ngroups + 1;
 	if (ngroups + ranked.has_null > table->max_rows)
 		return HJG_ERR_INPUT;
+	if (ngroups >= INT32_MAX)
+		return HJG_ERR_MEMORY;
 	TRY(alloc_some(run, (size_t) args->sink.nslots * args->sink.record_words * sizeof(hjg_u64), &records));
 	args->sink.records = (hjg_u64) (size_t) records;
 	hjg_pool_run(run->run.env->pool, (int) (ranks->nvalues / 64 / WORDS_AT_ONCE) + 1, write_groups, &groups);

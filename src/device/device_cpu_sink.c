@@ -5,8 +5,6 @@
  * Records are looked up in two loops, of which the first one tells the cache where the second one will look.  Rows that follow each other
  * with the same key, as of a table in the order of that key, are looked up once, and are added up before others can see them.
  */
-#include <string.h>
-
 #include "device/hjg_cpu_program.h"
 
 hjg_u32
@@ -102,8 +100,8 @@ find_group(const HjgKPipeline *a, const HjgKRecords *table, hjg_u32 nkeys, const
 }
 
 /*
- * Find or make the record of each row in a table; NULL if it has no room within most visits.  Keys of the own table are compared with each
- * other by nobody, as nothing tells which of few groups the next row has.
+ * Find or make the record of each row in a table; NULL if it has no room within most visits.  In the worker's own table each row is
+ * looked up, as few groups seldom come twice in a row.
  */
 static inline __attribute__((always_inline)) void
 enter_keys(const HjgKPipeline *a, const HjgKRecords *table, hjg_u32 nkeys, bool near, HjgCpuRows *rows)

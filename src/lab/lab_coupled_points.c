@@ -14,7 +14,7 @@
 
 HjgBenchPoint hjg_bench_points[HJG_BENCH_MAX_POINTS];
 
-/* How much the turns of each point of a figure differ: the most less the least, over the median. */
+/* The spread of the turns of each point of a figure: the most less the least, over the median. */
 #define MAX_SPREADS 512
 
 static double spreads[MAX_SPREADS];

@@ -51,7 +51,7 @@ static const ProgramUnits thread_units = {
 #define GROUP_AGAIN_NS 400
 #define DEVICE_NS 500000
 
-/* Predict the work of the device, all of which each of several devices does, */
+/* Predict the work that each of several devices does as a whole. */
 static double
 built_ns(const HjgProgramShape *shape, const ProgramUnits *units)
 {
@@ -59,7 +59,7 @@ built_ns(const HjgProgramShape *shape, const ProgramUnits *units)
 		shape->entered * units->enter_ns;
 }
 
-/* and which they divide. */
+/* Predict the work that several devices divide. */
 static double
 grouped_ns(const HjgProgramShape *shape, const ProgramUnits *units)
 {

@@ -116,7 +116,7 @@ typedef enum HjgAggregatePrivate
 	HJG_AGGREGATE_PRIVATE_Count
 } HjgAggregatePrivate;
 
-/* Which groups are wanted: these, and all that are equal to the last of them by the order; more may come. */
+/* The groups that are wanted: these, and all that are equal to the last of them by the order; more may come. */
 typedef enum HjgAggregateFirst
 {
 	HJG_AGGREGATE_FIRST_GROUPS,	/* how many */

@@ -129,7 +129,7 @@ static const Oid known_aggregates[] = {
 	F_MIN_TIMETZ, F_MAX_TIMETZ, F_MIN_OID, F_MAX_OID
 };
 
-/* Nor may its result depend on the order of its rows. */
+/* Its result must not depend on the order of its rows, either. */
 static bool
 is_harmless_aggregate(const Aggref *aggregate)
 {
