@@ -34,11 +34,10 @@ hjg_status_text(HjgStatus status)
 
 /* Bound the bytes for any number of threads, with at most 64 segments and one for every 64 rows. */
 size_t
-hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 probe_rows)
+hjg_join_workspace_bytes(int width, int nthreads, hjg_u64 build_rows, hjg_u32 probe_rows)
 {
-	const int	width = spec->key_width;
-	const int	build_slots = hjg_nslots_of(HJG_MAX_SLOTS, build_rows);
-	const int	probe_slots = hjg_nslots_of(HJG_MAX_SLOTS, probe_rows);
+	const int	build_slots = hjg_nslots_of(nthreads, build_rows);
+	const int	probe_slots = hjg_nslots_of(nthreads, probe_rows);
 	const hjg_u32 window_rows = probe_rows < HJG_MAX_WINDOW_ROWS ? probe_rows : HJG_MAX_WINDOW_ROWS;
 	const size_t buckets = hjg_table_build_bytes(width, build_rows, build_slots);
 	const size_t by_key = width == HJG_KEY_WIDTH_16 ? 0 : hjg_direct_build_bytes(build_rows, build_slots);

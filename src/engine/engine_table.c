@@ -33,11 +33,11 @@ static hjg_u64
 slot_rows(hjg_u64 nrows, int radix_bits)
 {
 	const hjg_u64 average = (nrows >> radix_bits) + 1;
-	const hjg_u64 most = 4 * average + 1024;
+	hjg_u64		most = 4 * average + 1024;
 
 	if (most > hjg_engine_tuning.giant_rows)
-		return 2 * average > hjg_engine_tuning.giant_rows ? 2 * average : hjg_engine_tuning.giant_rows;
-	return most;
+		most = 2 * average > hjg_engine_tuning.giant_rows ? 2 * average : hjg_engine_tuning.giant_rows;
+	return most < nrows ? most : nrows;
 }
 
 /* Compute the bytes of a slot: places of a partition's buckets, and its tuples. */

@@ -133,10 +133,10 @@ extern bool hjg_engine_draw_seed(void);
 /* ---- engine_join.c ---- */
 
 /*
- * Bound the bytes that hjg_join_build() and _probe() hold at one time, for any number of threads, probe
- * batches of up to probe_rows rows, and up to 64 segments plus one for every 64 rows.
+ * Bound the bytes that hjg_join_build() and _probe() hold at one time, for keys of width bytes, a pool of up to
+ * nthreads threads, probe batches of up to probe_rows rows, and up to 64 segments plus one for every 64 rows.
  */
-extern size_t hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 probe_rows);
+extern size_t hjg_join_workspace_bytes(int width, int nthreads, hjg_u64 build_rows, hjg_u32 probe_rows);
 
 /* Build a table; segments may come in any order and need not be contiguous in row numbers. */
 extern HjgStatus hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec,

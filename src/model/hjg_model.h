@@ -310,6 +310,9 @@ typedef struct HjgLookups
 /* Predict the time of the look-ups with all pages in memory. */
 extern double hjg_model_lookups_ns(const HjgUnitCosts *costs, const HjgLookups *lookups);
 
+/* Memory of a build row's key, and of the engine's table of it (hjg_join_workspace_bytes()), for keys of 4, 8 or 16 bytes. */
+extern double hjg_model_key_bytes(int key_width);
+
 /*
  * Choose the number of partitions, a power of two, for a build side of build_bytes of which memory_bytes
  * fit at a time, with two file buffers each; and count how often rows are written until each partition

@@ -14,6 +14,12 @@
 /* Allowance for partitions of different size. */
 #define PARTITION_ROOM 1.1
 
+double
+hjg_model_key_bytes(int key_width)
+{
+	return key_width == 4 ? 37 : key_width == 8 ? 59 : 97;
+}
+
 int
 hjg_model_partitions(double build_bytes, double memory_bytes, double buffer_bytes)
 {

@@ -239,13 +239,12 @@ hjg_run_max_batches(const HjgRun *run)
 size_t
 hjg_run_bytes(HjgRun *run)
 {
-	const HjgJoinSpec spec = {.key_width = run->key_width};
-
 	/* a small build side is asked several times at the same size, and an empty one has hardly any table */
 	if (run->build.nrows != run->workspace_rows)
 	{
 		run->workspace_rows = run->build.nrows;
-		run->workspace_bytes = hjg_join_workspace_bytes(&spec, run->build.nrows, 0);
+		/* as one thread makes the table: more threads need a part of a partition each */
+		run->workspace_bytes = hjg_join_workspace_bytes(run->key_width, 1, run->build.nrows, 0);
 	}
 	return (size_t) run->build.nrows * run->key_width + run->workspace_bytes;
 }

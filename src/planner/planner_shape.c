@@ -14,12 +14,8 @@
 #include "planner/hjg_planner_path.h"
 #include "rows/hjg_rows.h"
 
-/* More for the engine's table, whose largest size counts when partitions are chosen. */
-#define PARTITION_ROW_BYTES 40
-
-/* Further bytes of a row, on average, when memory is checked; and of a value that is not in its row. */
-#define FULL_ROW_BYTES 12
-#define FULL_VARLENA_BYTES 8
+/* Further bytes of a value of variable length in a row store. */
+#define STORED_VARLENA_BYTES 8
 
 /* Time of a pair that is dropped by the number of its build row, as a share of one whose row is made. */
 #define DROPPED_PAIR 0.1
@@ -175,6 +171,9 @@ hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *pat
 	const HjgSideFacts *inner = hjg_planner_side(candidate->facts, candidate->innerrel, &candidate->inner);
 	const double hash_memory = candidate->facts->hash_memory;
 	const double row_bytes = inner_path->pathtarget->width + candidate->key_width + HJG_ROW_OVERHEAD_BYTES;
+	/* as hjg_build_bytes() counts them: a value has a byte that says whether it is NULL */
+	const double full_row_bytes = inner_path->pathtarget->width + inner->ncolumns + 1 + STORED_VARLENA_BYTES * inner->nvarlenas +
+		hjg_model_key_bytes(candidate->key_width);
 	double		build_rows;
 
 	*shape = (HjgJoinShape) {.participants = 1, .build_rows = inner_path->rows, .probe_rows = outer_path->rows};
@@ -206,8 +205,8 @@ hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *pat
 											   outer->readable && are_keys_fixed(candidate, &outer->scan));
 	/* participants that share a build side share their memory, too */
 	shape->build_bytes = shape->build_rows * row_bytes;
-	if (shape->build_rows * (row_bytes + FULL_ROW_BYTES + FULL_VARLENA_BYTES * inner->nvarlenas) > hash_memory)
-		shape->spill_passes = hjg_model_spill_passes(build_rows * (row_bytes + PARTITION_ROW_BYTES), hash_memory,
+	if (shape->build_rows * full_row_bytes > hash_memory)
+		shape->spill_passes = hjg_model_spill_passes(build_rows * full_row_bytes, hash_memory,
 													 path->parallel_aware ? HJG_SHARED_SPILL_BUFFER_BYTES :
 													 HJG_SPILL_BUFFER_BYTES, HJG_SPILL_BUFFER_BYTES);
 	shape->dense = shape->spill_passes == 0 && are_keys_dense(candidate, build_rows);

@@ -5,6 +5,8 @@
  */
 #include "hjg_test_engine.h"
 
+#include "model/hjg_model.h"
+
 /* The range of a case's keys, as signed numbers. */
 typedef enum Place
 {
@@ -209,12 +211,31 @@ memory_of_arrays(void)
 	claim(no_more, "arrays by key are built in no more memory than tables of buckets");
 }
 
+/* Test that the planner expects the memory for which the executor asks. */
+static void
+memory_of_keys(void)
+{
+	bool		near = true;
+
+	for (int width = 4; width <= 16; width *= 2)
+	{
+		for (hjg_u64 n = 100000; n <= 10000000; n *= 10)
+		{
+			const double bytes = width + (double) hjg_join_workspace_bytes(width, 1, n, 0) / (double) n;
+
+			near = near && hjg_model_key_bytes(width) < 1.1 * bytes && bytes < 1.2 * hjg_model_key_bytes(width);
+		}
+	}
+	claim(near, "the planner's memory for a row is that of tables");
+}
+
 void
 test_direct(void)
 {
 	HjgPool    *pools[3] = {NULL, hjg_pool_create(2), hjg_pool_create(4)};
 
 	memory_of_arrays();
+	memory_of_keys();
 	limits(pools, 3);
 	random_cases(pools, 3, short_run ? 12 : 64);
 	tune_small();

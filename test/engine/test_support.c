@@ -309,7 +309,7 @@ run_case(const Case *c, HjgPool *pool, HjgCpuStrategy strategy, int npages, hjg_
 	hjg_join_free(join);
 	if (wrong == NULL && !memory_is_clean(memory))
 		wrong = "memory left";
-	if (wrong == NULL && memory->peak_bytes > hjg_join_workspace_bytes(&spec, c->build.nrows, c->probe.nrows))
+	if (wrong == NULL && memory->peak_bytes > hjg_join_workspace_bytes(c->width, hjg_pool_nthreads(pool), c->build.nrows, c->probe.nrows))
 		wrong = "more memory than hjg_join_workspace_bytes() says";
 	return wrong;
 }
