@@ -36,7 +36,7 @@ run_rows(HjgCpuLaunch *launch, HjgCpuWorker *worker, const HjgKPiece *piece)
 	rows->segment = piece->segment;
 	hjg_device_run_steps(&launch->plan, HJG_PROGRAM_AT(const HjgKColumn, a->columns) + piece->first_column, rows);
 	if (launch->sink != NULL)
-		flags = launch->sink(launch->sink_arg, a, &worker->chunk, rows);
+		flags = launch->sink(launch->sink_arg, a, worker);
 	else switch (launch->kernel)
 	{
 		case HJG_KERNEL_FILL_RECORDS:
@@ -53,6 +53,31 @@ run_rows(HjgCpuLaunch *launch, HjgCpuWorker *worker, const HjgKPiece *piece)
 	}
 	if (flags != 0)
 		__atomic_fetch_or(flags_of(launch), flags, __ATOMIC_RELAXED);
+}
+
+/* Take the rows, or slots, of a piece that are marked. */
+static void
+run_marked(HjgCpuLaunch *launch, HjgCpuWorker *worker, const HjgKPiece *piece)
+{
+	HjgCpuRows *rows = &worker->rows;
+
+	rows->n = 0;
+	for (hjg_u32 w = 0; w < HJG_CPU_MARK_WORDS; w++)
+	{
+		const hjg_u32 first = piece->first_row + w * 64;
+		hjg_u64		bits = worker->marks[w];
+
+		for (hjg_u32 i = 0; i < 64 && bits == ~0ull; i++)
+			rows->numbers[rows->n + i] = first + i;
+		rows->n += bits == ~0ull ? 64 : 0;
+		for (bits = bits == ~0ull ? 0 : bits; bits != 0; bits &= bits - 1)
+			rows->numbers[rows->n++] = first + (hjg_u32) __builtin_ctzll(bits);
+		if (rows->n == 0 || (rows->n <= HJG_CPU_ROWS - 64 && w < HJG_CPU_MARK_WORDS - 1))
+			continue;
+		rows->consecutive = rows->numbers[rows->n - 1] - rows->numbers[0] == rows->n - 1;
+		run_rows(launch, worker, piece);
+		rows->n = 0;
+	}
 }
 
 /* Take the groups of a piece's slots. */
@@ -132,10 +157,15 @@ run_piece(void *arg, int number, int worker_number)
 		memset(worker->own, 0, own_bytes(launch));
 		memset(worker->rows.tested, 0, sizeof(worker->rows.tested));
 		memset(worker->rows.passed, 0, sizeof(worker->rows.passed));
-		worker->chunk = (HjgCpuChunk) {0};
+		for (int v = 0; v < HJG_PROGRAM_MAX_PAYLOAD; v++)
+			worker->bounds[v] = HJG_CPU_NO_BOUNDS;
 		worker->started = true;
 	}
-	if (launch->a->from_groups)
+	worker->marks = launch->marks == NULL ? NULL : launch->marks + (size_t) number * HJG_CPU_MARK_WORDS;
+	worker->first_row = piece->first_row;
+	if (launch->marked_only)
+		run_marked(launch, worker, piece);
+	else if (launch->a->from_groups)
 		run_slots(launch, worker, piece);
 	else
 		run_runs(launch, worker, piece);

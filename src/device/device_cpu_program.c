@@ -108,7 +108,7 @@ threads_fill(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nro
 	if (!hjg_device_may_rank(args, table, nrows))
 		return false;
 	*status = args->groups ? hjg_device_make_groups(own, table, args, pieces, npieces, flags) :
-		hjg_device_make_ranks(own, table, &own->ranks[number], args, nrows, pieces, npieces, flags);
+		hjg_device_make_ranks(own, table, &own->ranks[number], args, pieces, npieces, flags);
 	return true;
 }
 

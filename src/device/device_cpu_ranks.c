@@ -6,9 +6,12 @@
  * reads 16 bytes for 64 values, and one that finds nothing nothing else; records lie in the order of their keys, without these, and rows
  * in about the same order find them side by side.
  *
- * Hash tables: threads set bits and append their rows to chunks of their own.  Then the bits are counted, and the rows go to their places.
+ * Rows come twice.  First threads set bits, mark the rows that come to the sink, and find between which numbers the payload is; then the rows,
+ * or groups, are counted, and there is memory for exactly as many records, in which a value takes no more bytes than the distance from
+ * the least one needs.  In the second pass the marked rows write their records, or are added to them.
  *
- * Groups: rows come twice, first to set bits, then to be added to the records, of which there are exactly as many as groups.
+ * Kept columns are read both times.  Whatever has come to be of them between, a key that was not there has no record, and a value that
+ * does not fit ends the program.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,24 +22,20 @@
 #define MOST_VALUES 256
 #define LEAST_ROWS 4096
 
-#define CHUNK_ROWS 1024
-
-/* Rows of a table while it is filled: of each its key, NULLs and payload. */
+/* A table while it is filled. */
 typedef struct RankedRows
 {
-	const HjgEnv *env;
+	HjgCpuRun  *run;
 	HjgCpuRanks *ranks;
-	hjg_u64    *rows;
-	hjg_u32    *counts;			/* rows of each chunk */
-	hjg_u32		nchunks;
-	hjg_u32		next_chunk;		/* atomic */
-	hjg_u32		row_words;
+	const HjgKPiece *pieces;
+	hjg_u32		npieces;
+	hjg_u64    *marks;			/* of the pieces' rows; NULL: they need not come twice */
+	size_t		marks_bytes;
 	hjg_u32		unique;
 	bool		has_null;		/* atomic: a row's key is NULL */
-	bool		cancelled;		/* atomic */
 } RankedRows;
 
-/* ---- filling ---- */
+/* ---- bits ---- */
 
 /* Set bits of a word; returns flags. */
 static hjg_u32
@@ -92,39 +91,56 @@ find_distances(const HjgKPipeline *a, const HjgCpuRanks *ranks, HjgCpuRows *rows
 	return greatest < ranks->nvalues ? 0 : HJG_K_KEY_UNBOUNDED;
 }
 
-/* Append a row to the worker's chunk; false if there is none left. */
-static bool
-append_row(RankedRows *ranked, HjgCpuChunk *chunk, const HjgKPipeline *a, const HjgCpuRows *rows, hjg_u32 i, hjg_u64 distance)
+/* Extend the bounds of the values of a register, which may be NULL. */
+static void
+note_values(HjgCpuBounds *bounds, const HjgCpuRows *rows, hjg_u32 reg)
 {
-	hjg_u64    *row;
+	const int64_t *values = rows->regs[reg];
+	const hjg_u32 mask = rows->nullable & 1u << reg;
+	int64_t		least = bounds->least;
+	int64_t		greatest = bounds->greatest;
 
-	if (chunk->nrows == CHUNK_ROWS || !chunk->taken)
+	for (hjg_u32 i = 0; i < rows->n && mask == 0; i++)
 	{
-		const hjg_u32 number = __atomic_fetch_add(&ranked->next_chunk, 1, __ATOMIC_RELAXED);
-
-		if (number >= ranked->nchunks)
-			return false;
-		*chunk = (HjgCpuChunk) {.taken = true, .number = number};
+		least = values[i] < least ? values[i] : least;
+		greatest = values[i] > greatest ? values[i] : greatest;
 	}
-	row = ranked->rows + ((size_t) chunk->number * CHUNK_ROWS + chunk->nrows++) * ranked->row_words;
-	ranked->counts[chunk->number] = chunk->nrows;
-	row[0] = distance;
-	row[1] = 0;
-	for (hjg_u32 v = 0; v < a->nvalues; v++)
+	for (hjg_u32 i = 0; i < rows->n && mask != 0; i++)
 	{
-		const hjg_u32 reg = a->values[v].reg;
-
-		row[1] |= (hjg_u64) ((rows->nulls[i] & rows->nullable) >> reg & 1) << v;
-		row[2 + v] = (hjg_u64) rows->regs[reg][i];
+		if ((rows->nulls[i] & mask) != 0)
+			bounds->has_nulls = true;
+		else
+		{
+			least = values[i] < least ? values[i] : least;
+			greatest = values[i] > greatest ? values[i] : greatest;
+		}
 	}
-	return true;
+	bounds->least = least;
+	bounds->greatest = greatest;
 }
 
-/* A sink of rows: set their bits, and append them if they have payload. */
+/* Mark the rows of a piece. */
+static void
+mark_piece_rows(HjgCpuWorker *worker)
+{
+	const HjgCpuRows *rows = &worker->rows;
+	const hjg_u32 first = rows->numbers[0] - worker->first_row;
+
+	if (rows->consecutive && rows->n == HJG_CPU_ROWS && first % 64 == 0)
+	{
+		memset(&worker->marks[first / 64], 0xFF, HJG_CPU_ROWS / 8);
+		return;
+	}
+	for (hjg_u32 i = 0; i < rows->n; i++)
+		worker->marks[(rows->numbers[i] - worker->first_row) / 64] |= 1ull << (rows->numbers[i] - worker->first_row) % 64;
+}
+
+/* A sink of rows: set the bits of their keys, mark them, and find the bounds of the payload. */
 static hjg_u32
-append_ranked(void *arg, const HjgKPipeline *a, HjgCpuChunk *chunk, HjgCpuRows *rows)
+note_rows(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 {
 	RankedRows *ranked = arg;
+	HjgCpuRows *rows = &worker->rows;
 	hjg_u32		n;
 	hjg_u32		flags = find_distances(a, ranked->ranks, rows, &n);
 
@@ -132,13 +148,12 @@ append_ranked(void *arg, const HjgKPipeline *a, HjgCpuChunk *chunk, HjgCpuRows *
 		flags = set_all_bits(ranked, rows->hashes, n);
 	if (n < rows->n)
 		__atomic_store_n(&ranked->has_null, true, __ATOMIC_RELAXED);
-	for (hjg_u32 i = 0; i < n && flags == 0 && a->nvalues > 0; i++)
-		if (!append_row(ranked, chunk, a, rows, rows->chosen[i], rows->hashes[i]))
-			flags = HJG_K_TABLE_FULL;
+	if (worker->marks != NULL)
+		mark_piece_rows(worker);
+	for (hjg_u32 v = 0; v < a->nvalues; v++)
+		note_values(&worker->bounds[v], rows, a->values[v].reg);
 	return flags;
 }
-
-/* ---- ranks ---- */
 
 /* Count the bits before each word; returns how many there are. */
 static hjg_u64
@@ -154,38 +169,31 @@ count_bits(HjgCpuRanks *ranks)
 	return n;
 }
 
-/* Put the rows of a chunk in their places. */
-static void
-place_rows(void *arg, int number, int worker)
-{
-	RankedRows *ranked = arg;
-	const HjgCpuRanks *ranks = ranked->ranks;
-	const hjg_u64 *row = ranked->rows + (size_t) number * CHUNK_ROWS * ranked->row_words;
-
-	if (hjg_device_stopped(ranked->env, &ranked->cancelled))
-		return;
-	for (hjg_u32 i = 0; i < ranked->counts[number]; i++, row += ranked->row_words)
-		memcpy(ranks->records + hjg_device_rank(ranks, row[0]) * ranks->record_words, row + 1, ranks->record_words * sizeof(hjg_u64));
-}
-
-/* ---- hash tables ---- */
+/* ---- memory ---- */
 
 /* Allocate memory. */
 static HjgStatus
-alloc_some(HjgCpuRun *run, size_t bytes, hjg_u64 **words)
+alloc_some(HjgCpuRun *run, size_t bytes, void *ptr)
 {
 	hjg_u64		at;
 	const HjgStatus status = run->run.machine->alloc(&run->run, bytes, &at);
 
-	*words = HJG_PROGRAM_AT(hjg_u64, at);
+	*(void **) ptr = HJG_PROGRAM_AT(void, at);
 	return status;
 }
 
-static void
-free_some(HjgCpuRun *run, const void *words, size_t bytes)
+static HjgStatus
+alloc_zeros(HjgCpuRun *run, size_t bytes, void *ptr)
 {
-	if (words != NULL)
-		run->run.machine->free(&run->run, (hjg_u64) (size_t) words, bytes);
+	TRY(alloc_some(run, bytes, ptr));
+	return run->run.machine->zero(&run->run, (hjg_u64) (size_t) *(void **) ptr, bytes);
+}
+
+static void
+free_some(HjgCpuRun *run, const void *ptr, size_t bytes)
+{
+	if (ptr != NULL)
+		run->run.machine->free(&run->run, (hjg_u64) (size_t) ptr, bytes);
 }
 
 void
@@ -196,26 +204,15 @@ hjg_device_free_ranks(HjgCpuRun *run, HjgCpuRanks *ranks)
 	*ranks = (HjgCpuRanks) {0};
 }
 
-/* Begin ranks: no value is there. */
+/* Run a pipeline whose rows, or only the marked ones, come to this sink. */
 static HjgStatus
-begin_ranks(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks)
+launch_into(const RankedRows *ranked, HjgProgramKernel kernel, const HjgKPipeline *args, HjgCpuSink sink, void *sink_arg, bool marked_only,
+			hjg_u32 *flags)
 {
-	const hjg_u64 nvalues = (hjg_u64) table->greatest_key - (hjg_u64) table->least_key + 1;
-	hjg_u64    *words;
-
-	*ranks = (HjgCpuRanks) {.least = table->least_key, .nvalues = nvalues, .words_bytes = (nvalues / 64 + 1) * sizeof(HjgCpuRankWord)};
-	TRY(alloc_some(run, ranks->words_bytes, &words));
-	ranks->words = (HjgCpuRankWord *) words;
-	return run->run.machine->zero(&run->run, (hjg_u64) (size_t) words, ranks->words_bytes);
-}
-
-/* Run a pipeline whose rows come to this sink. */
-static HjgStatus
-launch_into(HjgCpuRun *run, HjgProgramKernel kernel, const HjgKPipeline *args, HjgCpuSink sink, void *sink_arg, const HjgKPiece *pieces,
-			hjg_u32 npieces, hjg_u32 *flags)
-{
+	HjgCpuRun  *run = ranked->run;
 	HjgCpuLaunch launch = {
-		.run = run, .kernel = kernel, .a = args, .sink = sink, .sink_arg = sink_arg, .pieces = pieces, .npieces = npieces
+		.run = run, .kernel = kernel, .a = args, .sink = sink, .sink_arg = sink_arg, .marks = ranked->marks, .marked_only = marked_only,
+		.pieces = ranked->pieces, .npieces = ranked->npieces
 	};
 	HjgProgramFacts *facts = HJG_PROGRAM_AT(HjgProgramFacts, run->run.facts);
 	HjgStatus	status;
@@ -226,46 +223,180 @@ launch_into(HjgCpuRun *run, HjgProgramKernel kernel, const HjgKPipeline *args, H
 	return status;
 }
 
-/* Fill a hash table, with memory for the rows. */
+/* Set the bits of the keys of all rows, and count them. */
 static HjgStatus
-fill_records(HjgCpuRun *run, const HjgProgramTable *table, RankedRows *ranked, const HjgKPipeline *args, const HjgKPiece *pieces, hjg_u32 npieces,
-			 hjg_u32 *flags)
+rank_keys(RankedRows *ranked, const HjgProgramTable *table, const HjgKPipeline *args, hjg_u32 *flags, hjg_u64 *nranks)
 {
+	HjgCpuRun  *run = ranked->run;
+	HjgCpuRanks *ranks = ranked->ranks;
+	const hjg_u64 nvalues = (hjg_u64) table->greatest_key - (hjg_u64) table->least_key + 1;
+
+	*ranks = (HjgCpuRanks) {.least = table->least_key, .nvalues = nvalues, .words_bytes = (nvalues / 64 + 1) * sizeof(HjgCpuRankWord)};
+	TRY(alloc_zeros(run, ranks->words_bytes, &ranks->words));
+	if (table->has_groups || table->npayload > 0)
+	{
+		ranked->marks_bytes = (size_t) ranked->npieces * HJG_CPU_MARK_WORDS * sizeof(hjg_u64);
+		TRY(alloc_zeros(run, ranked->marks_bytes, &ranked->marks));
+	}
+	TRY(launch_into(ranked, HJG_KERNEL_FILL_RECORDS, args, note_rows, ranked, false, flags));
+	*nranks = count_bits(ranks);
+	return HJG_OK;
+}
+
+/* ---- hash tables ---- */
+
+/* Add the bounds that the workers have found for a value of the payload up. */
+static HjgCpuBounds
+all_bounds(const HjgCpuRun *run, hjg_u32 value)
+{
+	const int	nworkers = hjg_pool_nthreads(run->run.env->pool);
+	HjgCpuBounds all = HJG_CPU_NO_BOUNDS;
+
+	for (int w = 0; w < nworkers; w++)
+	{
+		const HjgCpuBounds *bounds = &run->workers[w].bounds[value];
+
+		if (!run->workers[w].started)
+			continue;
+		all.least = bounds->least < all.least ? bounds->least : all.least;
+		all.greatest = bounds->greatest > all.greatest ? bounds->greatest : all.greatest;
+		all.has_nulls |= bounds->has_nulls;
+	}
+	return all;
+}
+
+/* Plan the records. */
+static void
+plan_fields(const HjgCpuRun *run, hjg_u32 nfields, HjgCpuRanks *ranks)
+{
+	for (hjg_u32 f = 0; f < nfields; f++)
+		if (all_bounds(run, f).has_nulls)
+			ranks->null_bytes = HJG_CPU_NULL_BYTES;
+	ranks->record_bytes = ranks->null_bytes;
+	for (hjg_u32 f = 0; f < nfields; f++)
+	{
+		const HjgCpuBounds bounds = all_bounds(run, f);
+		const hjg_u64 range = bounds.least < bounds.greatest ? (hjg_u64) bounds.greatest - (hjg_u64) bounds.least : 0;
+		const hjg_u32 width = range == 0 ? 0 : range <= 0xFF ? 1 : range <= 0xFFFF ? 2 : range <= 0xFFFFFFFF ? 4 : 8;
+
+		ranks->fields[f] = (HjgCpuField) {
+			.least = bounds.least <= bounds.greatest ? bounds.least : 0, .width = (hjg_u8) width, .offset = (hjg_u8) ranks->record_bytes
+		};
+		ranks->record_bytes += width;
+	}
+}
+
+/* Write a field of the records of rows; returns flags. */
+#define PACK_FIELD(type) \
+	for (hjg_u32 c = 0; c < n; c++) \
+	{ \
+		const hjg_u64 distance = (hjg_u64) values[rows->chosen[c]] - (hjg_u64) field->least; \
+		const type	part = (type) distance; \
+		\
+		all |= distance; \
+		memcpy(rows->packed[c] + field->offset, &part, sizeof(part)); \
+	}
+
+static hjg_u32
+pack_field(const HjgCpuField *field, const HjgCpuRows *rows, hjg_u32 n, const int64_t *values)
+{
+	hjg_u64		all = 0;
+
+	switch (field->width)
+	{
+		case 0:
+			for (hjg_u32 c = 0; c < n; c++)
+				all |= (hjg_u64) values[rows->chosen[c]] - (hjg_u64) field->least;
+			break;
+		case 1:
+			PACK_FIELD(hjg_u8);
+			break;
+		case 2:
+			PACK_FIELD(hjg_u16);
+			break;
+		case 4:
+			PACK_FIELD(hjg_u32);
+			break;
+		default:
+			PACK_FIELD(hjg_u64);
+	}
+	return field->width < 8 && all >> 8 * field->width != 0 ? HJG_K_KEY_UNBOUNDED : 0;
+}
+
+/* Write the bits of NULLs of the records of rows, and make these values the least ones; false: there were none before. */
+static bool
+pack_nulls(const HjgKPipeline *a, const HjgCpuRanks *ranks, HjgCpuRows *rows, hjg_u32 n)
+{
+	for (hjg_u32 c = 0; c < n; c++)
+		memset(rows->packed[c], 0, ranks->null_bytes);
+	for (hjg_u32 v = 0; v < a->nvalues; v++)
+	{
+		const hjg_u32 reg = a->values[v].reg;
+
+		for (hjg_u32 c = 0; c < n && (rows->nullable >> reg & 1) != 0; c++)
+		{
+			const hjg_u32 i = rows->chosen[c];
+
+			if ((rows->nulls[i] >> reg & 1) == 0)
+				continue;
+			if (ranks->null_bytes == 0)
+				return false;
+			rows->packed[c][v / 8] |= (hjg_u8) (1 << v % 8);
+			rows->regs[reg][i] = ranks->fields[v].least;
+		}
+	}
+	return true;
+}
+
+/* A sink of rows, which have their bits: write the records. */
+static hjg_u32
+pack_rows(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
+{
+	const HjgCpuRanks *ranks = ((const RankedRows *) arg)->ranks;
+	HjgCpuRows *rows = &worker->rows;
+	hjg_u32		n;
+	hjg_u32		flags = find_distances(a, ranks, rows, &n);
+
+	for (hjg_u32 c = 0; c < n && flags == 0; c++)
+	{
+		if (!hjg_device_is_ranked(ranks, rows->hashes[c]))
+			return HJG_K_KEY_UNBOUNDED;
+		rows->packed[c] = ranks->records + hjg_device_rank(ranks, rows->hashes[c]) * ranks->record_bytes;
+	}
+	if (flags != 0)
+		return flags;
+	if (!pack_nulls(a, ranks, rows, n))
+		return HJG_K_KEY_UNBOUNDED;
+	for (hjg_u32 v = 0; v < a->nvalues; v++)
+		flags |= pack_field(&ranks->fields[v], rows, n, rows->regs[a->values[v].reg]);
+	return flags;
+}
+
+/* Fill a hash table; it may be left half made if there are flags. */
+static HjgStatus
+fill_ranks(RankedRows *ranked, const HjgProgramTable *table, const HjgKPipeline *args, hjg_u32 *flags)
+{
+	HjgCpuRun  *run = ranked->run;
 	HjgCpuRanks *ranks = ranked->ranks;
 	hjg_u64		n;
 
-	TRY(begin_ranks(run, table, ranks));
-	ranks->record_words = 1 + table->npayload;
-	TRY(launch_into(run, HJG_KERNEL_FILL_RECORDS, args, append_ranked, ranked, pieces, npieces, flags));
-	n = count_bits(ranks);
+	TRY(rank_keys(ranked, table, args, flags, &n));
 	if (*flags != 0 || table->npayload == 0)
 		return HJG_OK;
-	ranks->records_bytes = n * ranks->record_words * sizeof(hjg_u64);
+	plan_fields(run, table->npayload, ranks);
+	ranks->records_bytes = n * ranks->record_bytes;
 	TRY(alloc_some(run, ranks->records_bytes, &ranks->records));
-	hjg_pool_run(run->run.env->pool, (int) (ranked->next_chunk < ranked->nchunks ? ranked->next_chunk : ranked->nchunks), place_rows, ranked);
-	return ranked->cancelled ? HJG_ERR_CANCELLED : HJG_OK;
+	return launch_into(ranked, HJG_KERNEL_FILL_RECORDS, args, pack_rows, ranked, true, flags);
 }
 
 HjgStatus
-hjg_device_make_ranks(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks, HjgKPipeline *args, hjg_u64 nrows, const HjgKPiece *pieces,
+hjg_device_make_ranks(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks, HjgKPipeline *args, const HjgKPiece *pieces,
 					  hjg_u32 npieces, hjg_u32 *flags)
 {
-	/* each worker may leave a chunk that is not full */
-	RankedRows	ranked = {
-		.env = run->run.env, .ranks = ranks, .nchunks = (hjg_u32) (nrows / CHUNK_ROWS) + 1 + (hjg_u32) hjg_pool_nthreads(run->run.env->pool),
-		.row_words = 2 + table->npayload, .unique = table->unique
-	};
-	const size_t rows_bytes = table->npayload > 0 ? (size_t) ranked.nchunks * CHUNK_ROWS * ranked.row_words * sizeof(hjg_u64) : 0;
-	HjgStatus	status = HJG_ERR_MEMORY;
+	RankedRows	ranked = {.run = run, .ranks = ranks, .pieces = pieces, .npieces = npieces, .unique = table->unique};
+	const HjgStatus status = fill_ranks(&ranked, table, args, flags);
 
-	*ranks = (HjgCpuRanks) {0};
-	ranked.counts = calloc(ranked.nchunks, sizeof(hjg_u32));
-	if (ranked.counts != NULL)
-		status = alloc_some(run, rows_bytes, &ranked.rows);
-	if (status == HJG_OK)
-		status = fill_records(run, table, &ranked, args, pieces, npieces, flags);
-	free_some(run, ranked.rows, rows_bytes);
-	free(ranked.counts);
+	free_some(run, ranked.marks, ranked.marks_bytes);
 	if (status != HJG_OK || *flags != 0)
 		hjg_device_free_ranks(run, ranks);
 	return status;
@@ -322,14 +453,12 @@ write_groups(void *arg, int number, int worker)
 	}
 }
 
-/*
- * A sink of rows: add them to their groups; that of NULL is behind the others.  Kept columns were read before: whatever has come to be of
- * them, keys that were not there then have no place.
- */
+/* A sink of rows: add them to their groups; that of NULL is behind the others. */
 static hjg_u32
-add_ranked(void *arg, const HjgKPipeline *a, HjgCpuChunk *chunk, HjgCpuRows *rows)
+add_ranked(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 {
 	const HjgCpuRanks *ranks = ((const RankedGroups *) arg)->ranks;
+	HjgCpuRows *rows = &worker->rows;
 	const int64_t *keys = rows->regs[a->keys[0]];
 	const hjg_u32 mask = rows->nullable & 1u << a->keys[0];
 
@@ -339,7 +468,7 @@ add_ranked(void *arg, const HjgKPipeline *a, HjgCpuChunk *chunk, HjgCpuRows *row
 
 		if ((rows->nulls[i] & mask) != 0)
 			rows->records[i] = record_at(a, a->sink.nslots - 1);
-		else if (distance < ranks->nvalues && (ranks->words[distance / 64].bits >> distance % 64 & 1) != 0)
+		else if (hjg_device_is_ranked(ranks, distance))
 			rows->records[i] = record_at(a, hjg_device_rank(ranks, distance));
 		else
 			return HJG_K_KEY_UNBOUNDED;
@@ -351,23 +480,21 @@ add_ranked(void *arg, const HjgKPipeline *a, HjgCpuChunk *chunk, HjgCpuRows *row
 
 /* Make the groups, with ranks; nothing but these is left if there are flags. */
 static HjgStatus
-make_ranked_groups(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks, HjgKPipeline *args, const HjgKPiece *pieces, hjg_u32 npieces,
-				   hjg_u32 *flags)
+make_ranked_groups(RankedRows *ranked, const HjgProgramTable *table, HjgKPipeline *args, hjg_u32 *flags)
 {
+	HjgCpuRun  *run = ranked->run;
+	const HjgCpuRanks *ranks = ranked->ranks;
 	HjgKPipeline keys_only = *args;
-	RankedRows	ranked = {.env = run->run.env, .ranks = ranks};
 	RankedGroups groups = {.env = run->run.env, .a = args, .ranks = ranks};
 	hjg_u64		ngroups;
 	hjg_u64    *records;
 
 	keys_only.nvalues = 0;
-	TRY(begin_ranks(run, table, ranks));
-	TRY(launch_into(run, HJG_KERNEL_FILL_RECORDS, &keys_only, append_ranked, &ranked, pieces, npieces, flags));
+	TRY(rank_keys(ranked, table, &keys_only, flags, &ngroups));
 	if (*flags != 0)
 		return HJG_OK;
-	ngroups = count_bits(ranks);
 	args->sink.nslots = (hjg_u32) ngroups + 1;
-	if (ngroups + ranked.has_null > table->max_rows)
+	if (ngroups + ranked->has_null > table->max_rows)
 		return HJG_ERR_INPUT;
 	if (ngroups >= INT32_MAX)
 		return HJG_ERR_MEMORY;
@@ -377,17 +504,19 @@ make_ranked_groups(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ra
 	if (groups.cancelled)
 		return HJG_ERR_CANCELLED;
 	write_group(args, ngroups, 1, 0);
-	if (!ranked.has_null)
+	if (!ranked->has_null)
 		record_at(args, ngroups)[0] = 0;
-	return launch_into(run, HJG_KERNEL_GROUP_ROWS, args, add_ranked, &groups, pieces, npieces, flags);
+	return launch_into(ranked, HJG_KERNEL_GROUP_ROWS, args, add_ranked, &groups, true, flags);
 }
 
 HjgStatus
 hjg_device_make_groups(HjgCpuRun *run, const HjgProgramTable *table, HjgKPipeline *args, const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags)
 {
 	HjgCpuRanks ranks = {0};
-	const HjgStatus status = make_ranked_groups(run, table, &ranks, args, pieces, npieces, flags);
+	RankedRows	ranked = {.run = run, .ranks = &ranks, .pieces = pieces, .npieces = npieces};
+	const HjgStatus status = make_ranked_groups(&ranked, table, args, flags);
 
+	free_some(run, ranked.marks, ranked.marks_bytes);
 	hjg_device_free_ranks(run, &ranks);
 	return status;
 }

@@ -256,11 +256,11 @@ filter(HjgCpuRows *rows, hjg_u32 reg, hjg_u32 live)
 	keep_chosen(rows, n, live);
 }
 
-/* Find the value of each row in ranks, and its record, from its bits of NULLs on; NULL if it is not there. */
+/* Find the value of each row in ranks, and its record; NULL if it is not there. */
 STEP void
 find_ranks(const HjgCpuRanks *ranks, hjg_u32 reg, HjgCpuRows *rows)
 {
-	static hjg_u64 nothing;		/* for values that have no record */
+	static hjg_u8 nothing;		/* for values that have no record */
 	const int64_t *keys = rows->regs[reg];
 	const hjg_u32 mask = rows->nullable & BIT(reg);
 
@@ -274,14 +274,14 @@ find_ranks(const HjgCpuRanks *ranks, hjg_u32 reg, HjgCpuRows *rows)
 	{
 		const hjg_u64 distance = rows->hashes[i];
 
-		if (distance >= ranks->nvalues || (ranks->words[distance / 64].bits >> distance % 64 & 1) == 0 || (rows->nulls[i] & mask) != 0)
-			rows->records[i] = NULL;
+		if (!hjg_device_is_ranked(ranks, distance) || (rows->nulls[i] & mask) != 0)
+			rows->packed[i] = NULL;
 		else if (ranks->records == NULL)
-			rows->records[i] = &nothing;
+			rows->packed[i] = &nothing;
 		else
 		{
-			rows->records[i] = ranks->records + hjg_device_rank(ranks, distance) * ranks->record_words;
-			__builtin_prefetch(rows->records[i]);
+			rows->packed[i] = ranks->records + hjg_device_rank(ranks, distance) * ranks->record_bytes;
+			__builtin_prefetch(rows->packed[i]);
 		}
 	}
 }
@@ -335,9 +335,62 @@ find_records(const HjgKRecords *table, const HjgBloom *filter, const HjgProgramS
 	}
 }
 
-/* Load what the records have beside nkeys keys; NULL where there is none. */
+#define UNPACK_FIELD(type) \
+	for (hjg_u32 i = 0; i < rows->n; i++) \
+	{ \
+		type		part = 0; \
+		\
+		if (rows->packed[i] != NULL) \
+			memcpy(&part, rows->packed[i] + field->offset, sizeof(part)); \
+		to[i] = (int64_t) ((hjg_u64) field->least + part); \
+	}
+
+/* Load a field of the records of ranks; any number where there is none. */
 STEP void
-load_payload(const HjgKRecords *table, hjg_u32 nkeys, const HjgProgramStep *step, HjgCpuRows *rows)
+unpack_field(const HjgCpuField *field, int64_t *to, const HjgCpuRows *rows)
+{
+	switch (field->width)
+	{
+		case 0:
+			for (hjg_u32 i = 0; i < rows->n; i++)
+				to[i] = field->least;
+			break;
+		case 1:
+			UNPACK_FIELD(hjg_u8);
+			break;
+		case 2:
+			UNPACK_FIELD(hjg_u16);
+			break;
+		case 4:
+			UNPACK_FIELD(hjg_u32);
+			break;
+		default:
+			UNPACK_FIELD(hjg_u64);
+	}
+}
+
+/* Load what the records of ranks have; NULL where there is none. some_lack: there may be none. */
+STEP void
+unpack_fields(const HjgCpuRanks *ranks, hjg_u32 nfields, const HjgProgramStep *step, HjgCpuRows *rows, bool some_lack)
+{
+	for (hjg_u32 f = 0; f < nfields; f++)
+	{
+		const hjg_u32 reg = step->to + f;
+		hjg_u8		isnull[HJG_CPU_ROWS];
+		hjg_u32		any = 0;
+
+		unpack_field(&ranks->fields[f], rows->regs[reg], rows);
+		rows->nullable &= ~BIT(reg);
+		for (hjg_u32 i = 0; i < rows->n && (some_lack || ranks->null_bytes > 0); i++)
+			any |= isnull[i] = rows->packed[i] == NULL || (ranks->null_bytes > 0 && (rows->packed[i][f / 8] >> f % 8 & 1) != 0);
+		if (any)
+			mark_nulls(rows, reg, isnull);
+	}
+}
+
+/* Load what the records have beside their keys; NULL where there is none. */
+STEP void
+load_payload(const HjgKRecords *table, const HjgProgramStep *step, HjgCpuRows *rows)
 {
 	for (hjg_u32 p = 0; p < table->npayload; p++)
 	{
@@ -350,7 +403,7 @@ load_payload(const HjgKRecords *table, hjg_u32 nkeys, const HjgProgramStep *step
 			const hjg_u64 *record = rows->records[i];
 
 			any |= isnull[i] = record == NULL || (record[0] >> p & 1);
-			to[i] = record == NULL ? 0 : (int64_t) record[1 + nkeys + p];
+			to[i] = record == NULL ? 0 : (int64_t) record[1 + table->nkeys + p];
 		}
 		rows->nullable &= ~BIT(step->to + p);
 		if (any)
@@ -382,8 +435,12 @@ probe(const HjgCpuPlan *plan, const HjgProgramStep *step, HjgCpuRows *rows, hjg_
 			rows->records[i] = rows->records[rows->chosen[i]];
 		keep_chosen(rows, n, live);
 	}
-	if (step->op == HJG_PROGRAM_PROBE_INNER || step->op == HJG_PROGRAM_PROBE_LEFT)
-		load_payload(table, ranks->words != NULL ? 0 : table->nkeys, step, rows);
+	if (step->op != HJG_PROGRAM_PROBE_INNER && step->op != HJG_PROGRAM_PROBE_LEFT)
+		return;
+	if (ranks->words != NULL)
+		unpack_fields(ranks, table->npayload, step, rows, step->op == HJG_PROGRAM_PROBE_LEFT);
+	else
+		load_payload(table, step, rows);
 }
 
 /* ---- the steps ---- */

@@ -28,7 +28,11 @@ typedef struct HjgCpuRows
 	bool		consecutive;	/* numbers[i] = numbers[0] + i */
 	hjg_u32		numbers[HJG_CPU_ROWS];	/* in the segment, or slots of groups */
 	hjg_u32		nulls[HJG_CPU_ROWS];	/* a bit for each register */
-	hjg_u64    *records[HJG_CPU_ROWS];	/* of the table that is probed or filled */
+	union
+	{
+		hjg_u64    *records[HJG_CPU_ROWS];	/* of the table that is probed or filled, */
+		hjg_u8	   *packed[HJG_CPU_ROWS];	/* of ranks */
+	};
 	hjg_u64		hashes[HJG_CPU_ROWS];
 	hjg_u16		chosen[HJG_CPU_ROWS + HJG_BLOOM_ROWS_PAD];	/* places of rows that go on */
 	hjg_u32		tested[HJG_PROGRAM_MAX_PIPELINES];	/* rows that the filter of each table has tested in this launch, */
@@ -43,24 +47,45 @@ typedef struct HjgCpuRankWord
 	hjg_u64		before;			/* bits of the words before it */
 } HjgCpuRankWord;
 
+#define HJG_CPU_NULL_BYTES (HJG_PROGRAM_MAX_PAYLOAD / 8)
+
+/* A value in a record: the least one, and the unsigned number in these bytes. */
+typedef struct HjgCpuField
+{
+	int64_t		least;
+	hjg_u8		width;			/* 0, 1, 2, 4 or 8 */
+	hjg_u8		offset;
+} HjgCpuField;
+
 typedef struct HjgCpuRanks
 {
 	HjgCpuRankWord *words;		/* NULL: the table is another one */
 	size_t		words_bytes;
 	int64_t		least;			/* value */
 	hjg_u64		nvalues;		/* from the least to the greatest one */
-	hjg_u64    *records;		/* of each value that is there: bits of NULLs, and the payload; NULL: it has none */
+	hjg_u8	   *records;		/* of each value that is there: bits of NULLs, and the payload; NULL: it has none */
 	size_t		records_bytes;
-	hjg_u32		record_words;
+	hjg_u32		record_bytes;
+	hjg_u32		null_bytes;		/* of the bits of NULLs: HJG_CPU_NULL_BYTES, or 0 where no value is NULL */
+	HjgCpuField fields[HJG_PROGRAM_MAX_PAYLOAD];
 } HjgCpuRanks;
 
-/* Rows of such a table that a worker appends to, while it is filled. */
-typedef struct HjgCpuChunk
+/* Bounds of the values of a register that a worker has seen, but for NULLs. */
+typedef struct HjgCpuBounds
 {
-	bool		taken;
-	hjg_u32		number;
-	hjg_u32		nrows;
-} HjgCpuChunk;
+	int64_t		least;
+	int64_t		greatest;		/* less: there are none */
+	bool		has_nulls;
+} HjgCpuBounds;
+
+#define HJG_CPU_NO_BOUNDS ((HjgCpuBounds) {.least = INT64_MAX, .greatest = INT64_MIN})
+
+/* Is a value there, told by its distance from the least one? */
+static inline __attribute__((always_inline)) bool
+hjg_device_is_ranked(const HjgCpuRanks *ranks, hjg_u64 distance)
+{
+	return distance < ranks->nvalues && (ranks->words[distance / 64].bits >> distance % 64 & 1) != 0;
+}
 
 /* Count the values before one that is there, told by its distance from the least one. */
 static inline __attribute__((always_inline)) hjg_u64
@@ -83,11 +108,16 @@ typedef struct HjgCpuPlan
 	bool		dead[HJG_PROGRAM_MAX_STEPS];	/* nothing reads what the step sets */
 } HjgCpuPlan;
 
+/* Bits for the rows of a piece. */
+#define HJG_CPU_MARK_WORDS (HJG_K_PIECE_ROWS / 64)
+
 /* A thread's memory. */
 typedef struct HjgCpuWorker
 {
 	HjgCpuRows	rows;
-	HjgCpuChunk chunk;
+	HjgCpuBounds bounds[HJG_PROGRAM_MAX_PAYLOAD];	/* of the payload of ranks */
+	hjg_u64    *marks;			/* of the piece's rows, if the launch has marks, */
+	hjg_u32		first_row;		/* the first of which is the piece's first row */
 	bool		started;		/* its own memory is zeroed, in this launch */
 	_Alignas(64) hjg_u64 own[HJG_K_ORDER_BINS];	/* its own table of groups, or its own bins */
 } HjgCpuWorker;
@@ -105,8 +135,8 @@ typedef struct HjgCpuRun
 	hjg_u64		probe_ns;
 } HjgCpuRun;
 
-/* A sink in the place of the kernel's; returns flags. */
-typedef hjg_u32 (*HjgCpuSink) (void *arg, const HjgKPipeline *a, HjgCpuChunk *chunk, HjgCpuRows *rows);
+/* A sink of the worker's rows in the place of the kernel's; returns flags. */
+typedef hjg_u32 (*HjgCpuSink) (void *arg, const HjgKPipeline *a, HjgCpuWorker *worker);
 
 /* A kernel that runs on pieces of rows. */
 typedef struct HjgCpuLaunch
@@ -117,6 +147,8 @@ typedef struct HjgCpuLaunch
 	const HjgKResult *result;	/* of kernels that have one, or NULL */
 	HjgCpuSink	sink;			/* or NULL */
 	void	   *sink_arg;
+	hjg_u64    *marks;			/* HJG_CPU_MARK_WORDS words of bits for each piece; or NULL */
+	bool		marked_only;	/* only the rows that have one are run */
 	const HjgKPiece *pieces;
 	hjg_u32		npieces;
 	HjgCpuPlan	plan;			/* out */
@@ -175,7 +207,7 @@ extern void hjg_device_run_steps(const HjgCpuPlan *plan, const HjgKColumn *colum
 /* Can a table of about so many rows, or groups, be made by ranks, with less memory than by hashes? */
 extern bool hjg_device_may_rank(const HjgKPipeline *args, const HjgProgramTable *table, hjg_u64 nrows);
 /* Make a hash table of the pieces' rows, or groups; nothing of it is left if there are flags. */
-extern HjgStatus hjg_device_make_ranks(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks, HjgKPipeline *args, hjg_u64 nrows,
+extern HjgStatus hjg_device_make_ranks(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks, HjgKPipeline *args,
 									   const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags);
 extern HjgStatus hjg_device_make_groups(HjgCpuRun *run, const HjgProgramTable *table, HjgKPipeline *args, const HjgKPiece *pieces, hjg_u32 npieces,
 										hjg_u32 *flags);

@@ -13,7 +13,7 @@
 #define MOST_COLUMNS 7
 #define MOST_SEGMENTS 4
 #define FOREIGN 300				/* serial numbers of other relations that are below */
-#define NBUCKETS 8192
+#define NBUCKETS 65536
 #define MOST_UNWANTED 100		/* groups beside those that are wanted, which may come if only the first ones are */
 
 /* A value; 0 if it is NULL. */
@@ -213,6 +213,9 @@ make_cells(Writer *w, Relation *relation, hjg_u32 c)
 	const hjg_u32 nrows = relation->first_row[relation->nsegments];
 	const bool	has_nulls = relation->kinds[c] != SERIAL && one_in(w, 2);
 	const int64_t constant = (int64_t) below(w, 50) - 25;
+	/* of wide numbers: what just fits into so many bytes, and what just does not */
+	const hjg_u64 range = ((hjg_u64) 1 << 8 * (1 << below(w, 3))) - 1 + below(w, 2);
+	const int64_t least = (int64_t) below(w, UINT32_MAX) - INT32_MAX;
 
 	relation->cells[c] = calloc(nrows + 1, sizeof(Cell));
 	for (hjg_u32 i = 0; i < nrows; i++)
@@ -234,7 +237,7 @@ make_cells(Writer *w, Relation *relation, hjg_u32 c)
 				cell->number = (int64_t) below(w, 9) - 4;
 				break;
 			case WIDE:
-				cell->number = (int64_t) below(w, UINT32_MAX) - INT32_MAX;
+				cell->number = least + (int64_t) (one_in(w, 9) ? range : one_in(w, 9) ? 0 : random_u64(&w->random) % (range + 1));
 				break;
 			case HUGE_NUMBERS:
 				cell->number = one_in(w, 20) ? (one_in(w, 2) ? INT64_MIN : INT64_MAX) : (int64_t) random_u64(&w->random);
@@ -601,7 +604,11 @@ write_table(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 	}
 	/* of rows with the same keys, any may be the first: they have the same payload */
 	for (hjg_u32 p = 0; p < table->npayload; p++)
-		pipeline->payload[p] = (hjg_u8) (table->unique ? below(w, HJG_PROGRAM_REGISTERS) : 10 + below(w, table->nkeys));
+	{
+		pipeline->payload[p] = (hjg_u8) (!table->unique ? 10 + below(w, table->nkeys) : one_in(w, 3) ? below(w, HJG_PROGRAM_REGISTERS) : 16 + p);
+		if (pipeline->payload[p] == 16 + p)
+			load_value(w, relation, pipeline, 16 + p);
+	}
 	pipeline->sink = (hjg_u32) w->tables.n - 1;
 }
 
