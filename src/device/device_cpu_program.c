@@ -13,6 +13,12 @@
 
 /* ---- memory ---- */
 
+static size_t
+threads_room(const HjgMachineRun *run)
+{
+	return run->program->head->max_bytes - ((const HjgCpuRun *) run)->used_bytes;
+}
+
 static HjgStatus
 threads_alloc(HjgMachineRun *run, size_t bytes, hjg_u64 *at)
 {
@@ -20,7 +26,7 @@ threads_alloc(HjgMachineRun *run, size_t bytes, hjg_u64 *at)
 	void	   *ptr = NULL;
 
 	*at = 0;
-	if (bytes <= run->program->head->max_bytes - own->used_bytes)
+	if (bytes <= threads_room(run))
 		ptr = run->env->alloc(run->env->arg, bytes + 1);
 	if (ptr == NULL)
 		return HJG_ERR_MEMORY;
@@ -116,6 +122,7 @@ HjgProgramMachine hjg_cpu_machine = {
 	.generous_bytes = (size_t) 1 << 20,
 	.near_bytes = 256 * 1024,
 	.near_slack = 8,
+	.room = threads_room,
 	.alloc = threads_alloc,
 	.free = threads_free,
 	.zero = threads_zero,

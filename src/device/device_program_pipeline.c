@@ -4,8 +4,8 @@
  *
  * A pipeline's rows are divided into pieces, which the machine's workers take one after the other.
  *
- * Tables are sized by the writer's estimate, where memory for the most that can come is too much; one that turns out too small is
- * made larger, and its pipeline runs again.
+ * Tables are sized by the writer's estimate, where memory for the most that can come is too much, or smaller, where the memory does not
+ * suffice for that; one that turns out too small is made larger, and its pipeline runs again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 
 #define LEAST_RECORDS 1024
 #define GROWTH 4
+#define ROOM_PARTS 2			/* a table is at first no larger than this part of the memory that there is */
 #define MOST_SLOTS 0x7FFFFFFFu
 
 /* ---- memory ---- */
@@ -151,15 +152,26 @@ fill_sized(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nreco
 	return HJG_OK;
 }
 
+/* Count the records for which there is memory. */
+static hjg_u64
+count_room(const HjgMachineRun *run, size_t bytes)
+{
+	return run->machine->room == NULL ? UINT64_MAX : run->machine->room(run) / bytes;
+}
+
 /* Run a pipeline into table `number`, which is made, and made larger until the rows fit; most: of its records. */
 static HjgStatus
 fill_growing(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 expected, hjg_u64 most, const HjgKPiece *pieces, hjg_u32 npieces)
 {
-	const hjg_u64 generous = run->machine->generous_bytes / (2 * args->sink.record_words * sizeof(hjg_u64));
+	const size_t bytes = 2 * args->sink.record_words * sizeof(hjg_u64);
+	const hjg_u64 generous = run->machine->generous_bytes / bytes;
+	const hjg_u64 room = count_room(run, bytes);
 	hjg_u64		nrecords = expected > LEAST_RECORDS ? expected : LEAST_RECORDS;
+	hjg_u64		more;
 	hjg_u32		flags = HJG_K_TABLE_FULL;
 
 	nrecords = most < nrecords || most < generous ? most : nrecords;
+	nrecords = nrecords > room / ROOM_PARTS + LEAST_RECORDS ? room / ROOM_PARTS + LEAST_RECORDS : nrecords;
 	for (;;)
 	{
 		const HjgStatus status = fill_sized(run, number, args, nrecords, pieces, npieces, &flags);
@@ -173,7 +185,8 @@ fill_growing(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 exp
 			return HJG_ERR_INPUT;
 		if (nrecords >= most)
 			return HJG_ERR_INPUT;
-		nrecords = nrecords > most / GROWTH ? most : nrecords * GROWTH;
+		more = nrecords > most / GROWTH ? most : nrecords * GROWTH;
+		nrecords = more > room && nrecords < room ? room : more;
 	}
 }
 

@@ -30,6 +30,7 @@ typedef struct HjgProgramMachine
 	size_t		generous_bytes; /* memory that a table may have for the most rows, at once */
 	size_t		near_bytes;		/* most of a worker's own table of groups, */
 	hjg_u32		near_slack;		/* and slots that it has for a group, at least 2 */
+	size_t		(*room) (const HjgMachineRun *run); /* may be NULL: bytes that may be allocated still */
 	HjgStatus	(*alloc) (HjgMachineRun *run, size_t bytes, hjg_u64 *at);
 	void		(*free) (HjgMachineRun *run, hjg_u64 at, size_t bytes);
 	HjgStatus	(*zero) (HjgMachineRun *run, hjg_u64 at, size_t bytes);

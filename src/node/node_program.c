@@ -72,10 +72,12 @@ write_programs(ProgramRuns *runs, const HjgDeviceId *devices)
 	const uint64 most_groups = count_most_groups(runs->state);
 
 	runs->groups.state = runs->state;
-	runs->head = (HjgProgram) {.max_groups = most_groups, .max_bytes = (uint64) get_hash_memory_limit() * hjg_planner_threads()};
+	runs->head = (HjgProgram) {.max_groups = most_groups};
 	if (!hjg_program_write_groups(runs->writer, &runs->groups, most_groups, list_nth_int(scalars, HJG_AGGREGATE_SCALAR_PROGRAM_GROUPS), true) ||
 		!hjg_program_write_result(runs->writer, &runs->groups, &runs->head))
 		return false;
+	/* as much as core's joins and groups of so many processes may have */
+	runs->head.max_bytes = (uint64) get_hash_memory_limit() * hjg_planner_threads() * (runs->writer->tables.len / sizeof(HjgProgramTable));
 	runs->ntasks = hjg_program_finish(runs->writer, &runs->head, devices, runs->tasks);
 	return runs->ntasks > 0;
 }

@@ -57,7 +57,8 @@ typedef struct HjgColumnFacts
 {
 	Index		relid;
 	AttrNumber	attno;
-	double		nplaces;		/* integers from its least to its greatest value; 0: unknown, or values are not unique */
+	bool		unique;			/* no value occurs twice */
+	double		range;			/* integers from its least to its greatest value; 0: unknown */
 } HjgColumnFacts;
 
 typedef struct HjgIndexFacts
@@ -185,8 +186,8 @@ extern const HjgOperatorFacts *hjg_planner_operator(HjgQueryFacts *facts, Oid op
  * not known.
  */
 extern HjgSideFacts *hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room);
-/* Count the values that an integer column of a table may have, if each occurs once; 0: unknown. */
-extern double hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno);
+/* Count the values that an integer column of a table may have; 0: unknown, or, where unique is wanted, a value may occur twice. */
+extern double hjg_planner_range(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno, bool unique);
 /* Measure how scattered the rows of neighbouring values of a column are: from 0, in sequence, to 1, at random; the same for index keys. */
 extern double hjg_planner_column_scattering(const PlannerInfo *root, const RelOptInfo *rel, AttrNumber attno);
 extern double hjg_planner_scattering(HjgQueryFacts *facts, const IndexOptInfo *index);

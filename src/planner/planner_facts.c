@@ -206,19 +206,16 @@ integer_of(Datum value, Oid type)
 	return type == INT2OID ? DatumGetInt16(value) : type == INT4OID ? DatumGetInt32(value) : (double) DatumGetInt64(value);
 }
 
-/*
- * Count the values between the ends of a unique column's histogram. A unique index of an inheritance parent does not cover
- * its children.
- */
+/* Count the integers between the ends of a column's histogram. */
 static double
-estimate_places(const PlannerInfo *root, const RelOptInfo *rel, AttrNumber attno)
+estimate_range(const PlannerInfo *root, const RelOptInfo *rel, AttrNumber attno)
 {
 	const RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
-	double		nplaces = 0;
+	double		range = 0;
 	HeapTuple	tuple;
 	AttStatsSlot slot;
 
-	if (rte->inh || !has_unique_index((RelOptInfo *) rel, attno))
+	if (rte->rtekind != RTE_RELATION || rte->inh)
 		return 0;
 	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(rte->relid),
 							Int16GetDatum(attno), BoolGetDatum(false));
@@ -227,25 +224,28 @@ estimate_places(const PlannerInfo *root, const RelOptInfo *rel, AttrNumber attno
 	if (get_attstatsslot(&slot, tuple, STATISTIC_KIND_HISTOGRAM, InvalidOid, ATTSTATSSLOT_VALUES))
 	{
 		if (slot.nvalues > 1 && (slot.valuetype == INT2OID || slot.valuetype == INT4OID || slot.valuetype == INT8OID))
-			nplaces = integer_of(slot.values[slot.nvalues - 1], slot.valuetype) - integer_of(slot.values[0], slot.valuetype) + 1;
+			range = integer_of(slot.values[slot.nvalues - 1], slot.valuetype) - integer_of(slot.values[0], slot.valuetype) + 1;
 		free_attstatsslot(&slot);
 	}
 	ReleaseSysCache(tuple);
-	return nplaces;
+	return range;
 }
 
 double
-hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno)
+hjg_planner_range(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno, bool unique)
 {
 	HjgColumnFacts *found;
 
 	for (int i = 0; i < facts->ncolumns; i++)
 		if (facts->columns[i].relid == rel->relid && facts->columns[i].attno == attno)
-			return facts->columns[i].nplaces;
+			return unique && !facts->columns[i].unique ? 0 : facts->columns[i].range;
 	found = &facts->columns[Min(facts->ncolumns, HJG_KNOWN_COLUMNS - 1)];
 	facts->ncolumns = Min(facts->ncolumns + 1, HJG_KNOWN_COLUMNS);
-	*found = (HjgColumnFacts) {.relid = rel->relid, .attno = attno, .nplaces = estimate_places(facts->root, rel, attno)};
-	return found->nplaces;
+	/* a unique index of an inheritance parent does not cover its children */
+	*found = (HjgColumnFacts) {
+		.relid = rel->relid, .attno = attno, .unique = has_unique_index((RelOptInfo *) rel, attno), .range = estimate_range(facts->root, rel, attno)
+	};
+	return unique && !found->unique ? 0 : found->range;
 }
 
 /* Measure scattering by the square of the correlation, as core does. */

@@ -38,8 +38,18 @@
 /* Most relations whose rows are kept in mind: of a query of many tables programs have not all orders. */
 #define MOST_ROWS 256
 
-/* Bytes of a row in a hash table of the processor's threads, about: less by ranks, more by hashes, of which half the places are free. */
-#define ENTERED_BYTES 60
+/*
+ * Bytes of a hash table of the processor's threads: of each word of a place, of which half are free, and the words of one beside the keys and the
+ * payload; by ranks (device_cpu_ranks.c), where there are not too many possible values for a row, of a value, and of a row's value of the payload.
+ */
+#define HASHED_WORD_BYTES 16.0
+#define HASHED_WORDS 2
+#define RANKED_BYTES 0.25
+#define RANKED_PAYLOAD_BYTES 4.0
+#define MOST_RANKED_VALUES 256.0
+
+/* Words of a group that has a number of rows, and the extremes of a column. */
+#define EXTREMES_WORDS 4
 
 /* Estimates of different keys are often too low by so much. */
 #define MORE_KEYS 4
@@ -335,7 +345,7 @@ hjg_planner_program_ns(HjgQueryFacts *facts, const HjgProgramShape *shape, bool 
 	const int	nthreads = hjg_planner_threads();
 
 	/* hjoin_gpu.force leaves a GPU no rival */
-	if (may_use_threads() && (gpu == NULL || !hjg_force) && shape->table_bytes <= PLANNED_MEMORY * facts->hash_memory * nthreads)
+	if (may_use_threads() && (gpu == NULL || !hjg_force) && shape->table_bytes <= PLANNED_MEMORY * facts->hash_memory * nthreads * shape->ntables)
 	{
 		const double ns = hjg_model_program_threads_ns(shape, nthreads);
 
@@ -460,27 +470,48 @@ choose_driver(PlannerInfo *root, HjgPath *join, RelOptInfo *outer, RelOptInfo *i
 	return !fit ? NULL : join->reversed ? inner : outer;
 }
 
-/* Estimate the rows of a hash table of this side: of rows with the same keys there is one. */
+/* Estimate the memory of a table of so many rows with these keys and this payload on threads. */
 static double
-estimate_entered(PlannerInfo *root, const HjgPath *join, const RelOptInfo *side)
+estimate_bytes(PlannerInfo *root, List *keys, double rows, int npayload)
 {
+	const Var  *key = (const Var *) hjg_scan_strip_relabel(linitial(keys));
+	const double nvalues = list_length(keys) == 1 && key->varlevelsup == 0 ?
+		hjg_planner_range(hjg_planner_facts(root), find_base_rel(root, key->varno), key->varattno, false) : 0;
+
+	if (nvalues > 0 && nvalues <= MOST_RANKED_VALUES * rows)
+		return nvalues * RANKED_BYTES + rows * npayload * RANKED_PAYLOAD_BYTES;
+	return rows * (HASHED_WORDS + list_length(keys) + npayload) * HASHED_WORD_BYTES;
+}
+
+/*
+ * Estimate the memory of a join's table on threads. A table that only tells whether there is a partner has one row for a key, and no payload;
+ * one that has extremes, too, is made of groups.
+ */
+static double
+estimate_table_bytes(PlannerInfo *root, const HjgPath *join, const RelOptInfo *side)
+{
+	const bool	exists = join->jointype != JOIN_INNER && join->jointype != JOIN_LEFT && join->jointype != JOIN_RIGHT;
 	List	   *keys = NIL;
+	double		rows = side->rows;
 	ListCell   *lc;
 
-	if (join->jointype == JOIN_INNER || join->jointype == JOIN_LEFT || join->jointype == JOIN_RIGHT)
-		return side->rows;
 	foreach(lc, join->hashclauses)
 	{
 		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 
 		keys = lappend(keys, bms_is_subset(rinfo->left_relids, side->relids) ? get_leftop(rinfo->clause) : get_rightop(rinfo->clause));
 	}
-	return estimate_num_groups(root, keys, side->rows, NULL, NULL);
+	if (!exists)
+		return estimate_bytes(root, keys, rows, list_length(side->reltarget->exprs) - list_length(keys));
+	rows = Min(rows, estimate_num_groups(root, keys, rows, NULL, NULL) * MORE_KEYS);
+	if (list_length(join->restrictlist) == list_length(join->hashclauses))
+		return estimate_bytes(root, keys, rows, 0);
+	return estimate_bytes(root, keys, rows, 2) + rows * (HASHED_WORDS + list_length(keys) + EXTREMES_WORDS) * HASHED_WORD_BYTES;
 }
 
-/* Add the shapes of both sides of a join, and its own; entered: rows of the hash table, of the built ones. */
+/* Add the shapes of both sides of a join, and its own, with the memory of its table. */
 static HjgProgramShape
-add_shapes(const HjgProgramShape *built, double built_rows, double entered, const HjgProgramShape *driving, double driving_rows)
+add_shapes(const HjgProgramShape *built, double built_rows, double table_bytes, const HjgProgramShape *driving, double driving_rows)
 {
 	return (HjgProgramShape) {
 		.ntables = built->ntables + driving->ntables, .pages = built->pages + driving->pages,
@@ -488,7 +519,7 @@ add_shapes(const HjgProgramShape *built, double built_rows, double entered, cons
 		.values = built->values + driving->values, .driving_values = driving->driving_values,
 		.probes = built->probes + driving->probes + driving_rows, .driving_probes = driving->driving_probes + driving_rows,
 		.entered = built->entered + driving->entered + built_rows,
-		.table_bytes = built->table_bytes + driving->table_bytes + Min(built_rows, entered * MORE_KEYS) * ENTERED_BYTES, .strings = built->strings + driving->strings,
+		.table_bytes = built->table_bytes + driving->table_bytes + table_bytes, .strings = built->strings + driving->strings,
 		.word_pages = built->word_pages + driving->word_pages,
 		.live_pages = built->live_pages + driving->live_pages, .live_rows = built->live_rows + driving->live_rows
 	};
@@ -557,8 +588,8 @@ hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate)
 	if (rows.driver == NULL)
 		return;
 	rows.shape = own.reversed ?
-		add_shapes(&outer->shape, outer->rel->rows, estimate_entered(root, &own, outer->rel), &inner->shape, inner->rel->rows) :
-		add_shapes(&inner->shape, inner->rel->rows, estimate_entered(root, &own, inner->rel), &outer->shape, outer->rel->rows);
+		add_shapes(&outer->shape, outer->rel->rows, estimate_table_bytes(root, &own, outer->rel), &inner->shape, inner->rel->rows) :
+		add_shapes(&inner->shape, inner->rel->rows, estimate_table_bytes(root, &own, inner->rel), &outer->shape, outer->rel->rows);
 	known = find_program_rows(facts, candidate->joinrel);
 	if (known == NULL && facts->programs.n == MOST_ROWS)
 		return;

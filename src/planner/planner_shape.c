@@ -159,7 +159,7 @@ are_keys_dense(const HjgCandidate *candidate, double build_rows)
 	key = (const Var *) (rinfo->outer_is_left ? get_rightop(rinfo->clause) : get_leftop(rinfo->clause));
 	if (!IsA(key, Var) || key->varno != rel->relid || key->varattno <= 0)
 		return false;
-	nplaces = hjg_planner_places(candidate->facts, rel, key->varattno);
+	nplaces = hjg_planner_range(candidate->facts, rel, key->varattno, true);
 	return nplaces > 0 && nplaces <= build_rows * HJG_DENSE_PLACES_PER_ROW;
 }
 
