@@ -317,6 +317,8 @@ extern void hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *cand
  * threads.  *device, which may be NULL: ANY if no device has the memory.
  */
 extern double hjg_planner_program_ns(HjgQueryFacts *facts, const HjgProgramShape *shape, bool may_divide, HjgDeviceId *device);
+/* Estimate the memory of groups on threads. may_rank: their rows have looked nothing up. */
+extern double hjg_planner_program_groups_bytes(PlannerInfo *root, const List *keys, double ngroups, int narguments, bool may_rank);
 /* Find the rows of a relation that a program can make; NULL: none. */
 extern const HjgProgramRows *hjg_planner_program_rows(PlannerInfo *root, const RelOptInfo *rel);
 

@@ -39,17 +39,17 @@
 #define MOST_ROWS 256
 
 /*
- * Bytes of a hash table of the processor's threads: of each word of a place, of which half are free, and the words of one beside the keys and the
- * payload; by ranks (device_cpu_ranks.c), where there are not too many possible values for a row, of a value, and of a row's value of the payload.
+ * Tables of the processor's threads: words of a record beside its keys and its values, and bytes of each, as half of the places are free. By ranks
+ * (device_cpu_ranks.c), where there are not too many possible keys for a record: bytes of such a key, and of a value of a hash table, about.
  */
+#define RECORD_WORDS 2
 #define HASHED_WORD_BYTES 16.0
-#define HASHED_WORDS 2
-#define RANKED_BYTES 0.25
-#define RANKED_PAYLOAD_BYTES 4.0
-#define MOST_RANKED_VALUES 256.0
+#define RANKED_KEY_BYTES 0.25
+#define RANKED_VALUE_BYTES 4.0
+#define MOST_RANKED_KEYS 256.0
 
-/* Words of a group that has a number of rows, and the extremes of a column. */
-#define EXTREMES_WORDS 4
+/* Values of a group: its number of rows, and of each argument, about. */
+#define GROUP_VALUES(narguments) (1 + 3 * (narguments))
 
 /* Estimates of different keys are often too low by so much. */
 #define MORE_KEYS 4
@@ -470,17 +470,36 @@ choose_driver(PlannerInfo *root, HjgPath *join, RelOptInfo *outer, RelOptInfo *i
 	return !fit ? NULL : join->reversed ? inner : outer;
 }
 
-/* Estimate the memory of a table of so many rows with these keys and this payload on threads. */
+/* Count the possible values of a table's keys, if it can have ranks; 0: it cannot. */
 static double
-estimate_bytes(PlannerInfo *root, List *keys, double rows, int npayload)
+count_ranked_keys(PlannerInfo *root, const List *keys, double nrecords)
 {
-	const Var  *key = (const Var *) hjg_scan_strip_relabel(linitial(keys));
-	const double nvalues = list_length(keys) == 1 && key->varlevelsup == 0 ?
-		hjg_planner_range(hjg_planner_facts(root), find_base_rel(root, key->varno), key->varattno, false) : 0;
+	const Var  *key = list_length(keys) == 1 ? (const Var *) hjg_scan_strip_relabel(linitial(keys)) : NULL;
+	double		nvalues;
 
-	if (nvalues > 0 && nvalues <= MOST_RANKED_VALUES * rows)
-		return nvalues * RANKED_BYTES + rows * npayload * RANKED_PAYLOAD_BYTES;
-	return rows * (HASHED_WORDS + list_length(keys) + npayload) * HASHED_WORD_BYTES;
+	if (key == NULL || !IsA(key, Var) || key->varlevelsup > 0 || key->varattno <= 0 || root->simple_rel_array[key->varno] == NULL)
+		return 0;
+	nvalues = hjg_planner_range(hjg_planner_facts(root), find_base_rel(root, key->varno), key->varattno, false);
+	return nvalues <= MOST_RANKED_KEYS * nrecords ? nvalues : 0;
+}
+
+/* Estimate the memory of a hash table. */
+static double
+estimate_bytes(PlannerInfo *root, const List *keys, double nrecords, int nvalues)
+{
+	const double nkeys = count_ranked_keys(root, keys, nrecords);
+
+	return nkeys > 0 ? nkeys * RANKED_KEY_BYTES + nrecords * nvalues * RANKED_VALUE_BYTES :
+		nrecords * (RECORD_WORDS + list_length(keys) + nvalues) * HASHED_WORD_BYTES;
+}
+
+double
+hjg_planner_program_groups_bytes(PlannerInfo *root, const List *keys, double ngroups, int narguments, bool may_rank)
+{
+	const double nkeys = may_rank ? count_ranked_keys(root, keys, ngroups) : 0;
+
+	return ngroups * (RECORD_WORDS + list_length(keys) + GROUP_VALUES(narguments)) * (nkeys > 0 ? HASHED_WORD_BYTES / 2 : HASHED_WORD_BYTES) +
+		nkeys * RANKED_KEY_BYTES;
 }
 
 /*
@@ -506,7 +525,7 @@ estimate_table_bytes(PlannerInfo *root, const HjgPath *join, const RelOptInfo *s
 	rows = Min(rows, estimate_num_groups(root, keys, rows, NULL, NULL) * MORE_KEYS);
 	if (list_length(join->restrictlist) == list_length(join->hashclauses))
 		return estimate_bytes(root, keys, rows, 0);
-	return estimate_bytes(root, keys, rows, 2) + rows * (HASHED_WORDS + list_length(keys) + EXTREMES_WORDS) * HASHED_WORD_BYTES;
+	return estimate_bytes(root, keys, rows, 2) + hjg_planner_program_groups_bytes(root, keys, rows, 1, true);
 }
 
 /* Add the shapes of both sides of a join, and its own, with the memory of its table. */

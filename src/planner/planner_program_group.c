@@ -354,7 +354,7 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	shape.nsteps = last->work.nsteps;
 	program->path = rows->path;
 	add_fetched(root, program, &shape);
-	shape.table_bytes += program->ngroups * (GROUP_BYTES + list_length(last->arguments) * ARGUMENT_BYTES);
+	shape.table_bytes += hjg_planner_program_groups_bytes(root, grouping->keys, program->ngroups, list_length(last->arguments), shape.ntables == 1);
 	/* several GPUs would have parts of the groups, of which none can be left out */
 	program->ns = hjg_planner_program_ns(facts, &shape, program->first.n == 0 && program->ngroups <= MOST_GROUPS, &program->device);
 	if (program->device.kind == HJG_KIND_ANY)
@@ -433,6 +433,7 @@ hjg_planner_note_groups(PlannerInfo *root, const HjgGrouping *grouping, RelOptIn
 	hjg_planner_program_input(rows->path, &input);
 	ngroups = estimate_program_groups(root, grouping, &columns, input_rel->rows);
 	shape = rows->shape;
+	shape.table_bytes += hjg_planner_program_groups_bytes(root, columns.numbered, ngroups, list_length(grouping->arguments), shape.ntables == 1);
 	add_groups_between(&shape, input_rel->rows, ngroups);
 	hjg_planner_keep_program_groups(grouped_rel, hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_COMPLETE, input), &shape);
 }
