@@ -71,6 +71,24 @@ registers_set(const HjgKPipeline *a, const HjgProgramStep *step)
 	}
 }
 
+/*
+ * Count the steps, from this one on, that load a column and let those rows go on whose values are in a range, or are not 0: these are tested as
+ * codes.  0: it is not so.
+ */
+static hjg_u32
+count_tested(const HjgCpuPlan *plan, hjg_u32 s)
+{
+	const HjgProgramStep *steps = &plan->steps[s];
+	const hjg_u32 nsteps = plan->a->nsteps - s;
+
+	if (steps[0].op != HJG_PROGRAM_COLUMN)
+		return 0;
+	if (nsteps >= 2 && steps[1].op == HJG_PROGRAM_FILTER && steps[1].left == steps[0].to)
+		return 2;
+	return nsteps >= 3 && steps[1].op == HJG_PROGRAM_IN_RANGE && steps[1].left == steps[0].to && steps[2].op == HJG_PROGRAM_FILTER &&
+		steps[2].left == steps[1].to && (plan->live[s + 2] & BIT(steps[1].to)) == 0 ? 3 : 0;
+}
+
 void
 hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, const HjgBloom *filters, hjg_u32 wanted)
 {
@@ -87,6 +105,8 @@ hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks
 		wanted = (wanted & ~registers_set(a, &plan->steps[s])) | registers_read(a, &plan->steps[s]);
 	}
 	plan->unset = wanted;
+	for (hjg_u32 s = 0; s < a->nsteps; s++)
+		plan->tested[s] = count_tested(plan, s);
 }
 
 /* ---- NULLs ---- */
@@ -255,6 +275,131 @@ filter(HjgCpuRows *rows, hjg_u32 reg, hjg_u32 live)
 	}
 	keep_chosen(rows, n, live);
 }
+
+/* ---- tests of codes ---- */
+
+/* The codes of a column whose values are in a range: from low on, and span further ones. */
+typedef struct CodeRange
+{
+	hjg_u64		low;
+	hjg_u64		span;
+} CodeRange;
+
+/* Find the codes, of at most `most`, of the values in a range; false: there are none. */
+STEP bool
+find_range(const HjgKColumn *column, hjg_u64 most, const HjgProgramStep *step, CodeRange *range)
+{
+	const hjg_u64 high = (hjg_u64) step->high - (hjg_u64) column->least;
+
+	if (step->high < step->low || step->high < column->least)
+		return false;
+	range->low = step->low <= column->least ? 0 : (hjg_u64) step->low - (hjg_u64) column->least;
+	range->span = (high < most ? high : most) - range->low;
+	return range->low <= most;
+}
+
+#define DEFINE_TEST(type) \
+	STEP void \
+	test_##type(const HjgCpuRows *rows, const HjgKColumn *column, CodeRange range, hjg_u8 *passes) \
+	{ \
+		const type *codes = HJG_PROGRAM_AT(const type, column->codes); \
+		const type	low = (type) range.low; \
+		const type	span = (type) range.span; \
+		if (rows->consecutive) \
+		{ \
+			codes += rows->numbers[0]; \
+			for (hjg_u32 i = 0; i < rows->n; i++) \
+				passes[i] = (type) (codes[i] - low) <= span; \
+		} \
+		else \
+			for (hjg_u32 i = 0; i < rows->n; i++) \
+				passes[i] = (type) (codes[rows->numbers[i]] - low) <= span; \
+	} \
+	STEP void \
+	test_words_##type(const HjgCpuRows *rows, const HjgKColumn *column, hjg_u8 *passes) \
+	{ \
+		const type *codes = HJG_PROGRAM_AT(const type, column->codes); \
+		const hjg_u32 *map = HJG_PROGRAM_AT(const hjg_u32, column->map); \
+		for (hjg_u32 i = 0; i < rows->n; i++) \
+		{ \
+			const type	code = codes[rows->numbers[i]]; \
+			passes[i] = code < column->nwords && map[code] != 0; \
+		} \
+	}
+
+DEFINE_TEST(hjg_u8)
+DEFINE_TEST(hjg_u16)
+DEFINE_TEST(hjg_u32)
+
+/* Test a column's values, of which none is NULL, by their codes: whether words have numbers that are not 0, or values are in a step's range. */
+STEP void
+test_codes(const HjgKColumn *column, const HjgProgramStep *step, const HjgCpuRows *rows, hjg_u8 *passes)
+{
+	CodeRange	range = {0};
+
+	if (column->map == 0 && !find_range(column, (1ull << 8 * column->width) - 1, step, &range))
+		memset(passes, 0, HJG_CPU_ROWS);
+	else if (column->width == 1)
+	{
+		if (column->map != 0)
+			test_words_hjg_u8(rows, column, passes);
+		else
+			test_hjg_u8(rows, column, range, passes);
+	}
+	else if (column->width == 2)
+	{
+		if (column->map != 0)
+			test_words_hjg_u16(rows, column, passes);
+		else
+			test_hjg_u16(rows, column, range, passes);
+	}
+	else
+	{
+		if (column->map != 0)
+			test_words_hjg_u32(rows, column, passes);
+		else
+			test_hjg_u32(rows, column, range, passes);
+	}
+}
+
+/* Choose the rows that pass; returns how many. */
+STEP hjg_u32
+choose_passing(HjgCpuRows *rows, hjg_u8 *passes)
+{
+	hjg_u32		n = 0;
+
+	memset(passes + rows->n, 0, 8);
+	for (hjg_u32 first = 0; first < rows->n; first += 8)
+	{
+		hjg_u64		eight;
+
+		memcpy(&eight, passes + first, 8);
+		for (hjg_u32 i = first; i < first + 8 && eight != 0; i++)
+		{
+			rows->chosen[n] = (hjg_u16) i;
+			n += passes[i];
+		}
+	}
+	return n;
+}
+
+/* Run ntested steps that test a column, from this one on; false: they must be run one by one. */
+STEP bool
+run_tested(const HjgProgramStep *steps, hjg_u32 ntested, hjg_u32 live, const HjgKColumn *columns, HjgCpuRows *rows)
+{
+	const HjgKColumn *column = &columns[steps->arg];
+	hjg_u8		passes[HJG_CPU_ROWS + 8];
+
+	if (column->nulls != 0 || column->width < 1 || column->width > 4 || (column->map != 0) != (ntested == 2))
+		return false;
+	test_codes(column, &steps[1], rows, passes);
+	keep_chosen(rows, choose_passing(rows, passes), live & ~BIT(steps->to));
+	if ((live & BIT(steps->to)) != 0)
+		load_codes(column, rows, steps->to);
+	return true;
+}
+
+/* ---- look-ups ---- */
 
 /* Find the value of each row in ranks, and its record; NULL if it is not there. */
 STEP void
@@ -581,7 +726,9 @@ run_steps(const HjgCpuPlan *plan, const HjgKColumn *columns, HjgCpuRows *rows)
 	if (plan->unset != 0)
 		memset(rows->nulls, 0xFF, rows->n * sizeof(hjg_u32));
 	for (hjg_u32 s = 0; s < plan->a->nsteps && rows->n > 0; s++)
-		if (!plan->dead[s])
+		if (plan->tested[s] > 0 && run_tested(&plan->steps[s], plan->tested[s], plan->live[s + plan->tested[s] - 1], columns, rows))
+			s += plan->tested[s] - 1;
+		else if (!plan->dead[s])
 			run_step(plan, &plan->steps[s], plan->live[s], columns, rows);
 }
 

@@ -106,6 +106,7 @@ typedef struct HjgCpuPlan
 	hjg_u32		unset;			/* registers that are read before they are set */
 	hjg_u32		live[HJG_PROGRAM_MAX_STEPS];	/* registers that are read after a step, before they are set again */
 	bool		dead[HJG_PROGRAM_MAX_STEPS];	/* nothing reads what the step sets */
+	hjg_u32		tested[HJG_PROGRAM_MAX_STEPS];	/* steps from this one on that test a column, or 0 */
 } HjgCpuPlan;
 
 /* Bits for the rows of a piece. */

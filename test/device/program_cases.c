@@ -493,6 +493,39 @@ add_test(Writer *w, HjgProgramPipeline *pipeline, hjg_u32 to, hjg_u32 left, hjg_
 		list_add(&w->values, &number, 1);
 }
 
+/* Get a number that is in a column, or near one, or anything. */
+static int64_t
+number_near(Writer *w, const Relation *relation, hjg_u32 c)
+{
+	const hjg_u32 nrows = relation->first_row[relation->nsegments];
+
+	if (nrows == 0 || one_in(w, 5))
+		return one_in(w, 2) ? (one_in(w, 2) ? INT64_MIN : INT64_MAX) : some_number(w);
+	return (int64_t) ((hjg_u64) relation->cells[c][below(w, nrows)].number + below(w, 3) - 1);
+}
+
+/* Have only those rows go on whose value of a column is between two numbers, or, of mapped ones, is not 0. */
+static void
+add_column_test(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
+{
+	const hjg_u32 c = below(w, relation->ncolumns);
+	const hjg_u32 reg = below(w, 8);
+	const hjg_u32 to = one_in(w, 4) ? reg : below(w, 8);
+	HjgProgramStep *step;
+
+	load_column(w, pipeline, reg, c);
+	if (relation->kinds[c] == MAPPED && one_in(w, 2))
+	{
+		add_step(w, pipeline, HJG_PROGRAM_FILTER, 0, reg, 0);
+		return;
+	}
+	step = add_step(w, pipeline, HJG_PROGRAM_IN_RANGE, to, reg, 0);
+	step->low = one_in(w, 2) ? INT64_MIN : number_near(w, relation, c);
+	step->high = one_in(w, 2) ? INT64_MAX : number_near(w, relation, c);
+	w->boolean[to] = true;
+	add_step(w, pipeline, HJG_PROGRAM_FILTER, 0, to, 0);
+}
+
 /* Find a register with a boolean, from a random one on; -1: there is none. */
 static int
 find_boolean(Writer *w)
@@ -535,6 +568,8 @@ write_steps(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 
 	w->npayload = 0;
 	pipeline->first_step = (hjg_u32) w->steps.n;
+	while (pipeline->source == HJG_PROGRAM_FROM_SEGMENTS && pipeline != &w->result && one_in(w, 3))
+		add_column_test(w, relation, pipeline);
 	for (hjg_u32 i = 0; i < n; i++)
 	{
 		const hjg_u32 to = below(w, one_in(w, 3) ? HJG_PROGRAM_REGISTERS : 8);
@@ -845,7 +880,7 @@ evaluate_row(Writer *w, const Relation *relation, const HjgProgramPipeline *pipe
 				regs[step->to] = number_cell(left.number == 1 || right.number == 1, false);
 				break;
 			case HJG_PROGRAM_FILTER:
-				if (left.number != 1)
+				if (left.isnull || left.number == 0)
 					return false;
 				break;
 			case HJG_PROGRAM_PROBE_INNER:
