@@ -287,7 +287,7 @@ typedef struct CodeRange
 
 /* Find the codes, of at most `most`, of the values in a range; false: there are none. */
 STEP bool
-find_range(const HjgKColumn *column, hjg_u64 most, const HjgProgramStep *step, CodeRange *range)
+find_codes_within(const HjgKColumn *column, hjg_u64 most, const HjgProgramStep *step, CodeRange *range)
 {
 	const hjg_u64 high = (hjg_u64) step->high - (hjg_u64) column->least;
 
@@ -337,7 +337,7 @@ test_codes(const HjgKColumn *column, const HjgProgramStep *step, const HjgCpuRow
 {
 	CodeRange	range = {0};
 
-	if (column->map == 0 && !find_range(column, (1ull << 8 * column->width) - 1, step, &range))
+	if (column->map == 0 && !find_codes_within(column, (1ull << 8 * column->width) - 1, step, &range))
 		memset(passes, 0, HJG_CPU_ROWS);
 	else if (column->width == 1)
 	{
