@@ -13,102 +13,6 @@
 
 #define BIT(reg) (1u << (reg))
 
-/* ---- planning ---- */
-
-static hjg_u32
-register_range(hjg_u32 first, hjg_u32 n)
-{
-	return (hjg_u32) (((1ull << n) - 1) << first);
-}
-
-/* Find the registers that a step reads. */
-static hjg_u32
-registers_read(const HjgKPipeline *a, const HjgProgramStep *step)
-{
-	switch (step->op)
-	{
-		case HJG_PROGRAM_COLUMN:
-		case HJG_PROGRAM_GROUP:
-		case HJG_PROGRAM_ROW:
-		case HJG_PROGRAM_CONSTANT:
-			return 0;
-		case HJG_PROGRAM_NEGATE:
-		case HJG_PROGRAM_IN_RANGE:
-		case HJG_PROGRAM_NOT_IN_RANGE:
-		case HJG_PROGRAM_IN_SET:
-		case HJG_PROGRAM_NOT_IN_SET:
-		case HJG_PROGRAM_IS_NULL:
-		case HJG_PROGRAM_IS_NOT_NULL:
-		case HJG_PROGRAM_FILTER:
-			return BIT(step->left);
-		case HJG_PROGRAM_MOVE_IF:
-			return BIT(step->left) | BIT(step->right) | BIT(step->to);
-		case HJG_PROGRAM_PROBE_INNER:
-		case HJG_PROGRAM_PROBE_LEFT:
-		case HJG_PROGRAM_PROBE_SEMI:
-		case HJG_PROGRAM_PROBE_ANTI:
-			return register_range(step->left, a->tables[step->arg].nkeys);
-		default:
-			return BIT(step->left) | BIT(step->right);
-	}
-}
-
-/* Find the registers that a step sets. */
-static hjg_u32
-registers_set(const HjgKPipeline *a, const HjgProgramStep *step)
-{
-	switch (step->op)
-	{
-		case HJG_PROGRAM_FILTER:
-		case HJG_PROGRAM_PROBE_SEMI:
-		case HJG_PROGRAM_PROBE_ANTI:
-			return 0;
-		case HJG_PROGRAM_PROBE_INNER:
-		case HJG_PROGRAM_PROBE_LEFT:
-			return register_range(step->to, a->tables[step->arg].npayload);
-		default:
-			return BIT(step->to);
-	}
-}
-
-/*
- * Count the steps, from this one on, that load a column and let those rows go on whose values are in a range, or are not 0: these are tested as
- * codes.  0: it is not so.
- */
-static hjg_u32
-count_tested(const HjgCpuPlan *plan, hjg_u32 s)
-{
-	const HjgProgramStep *steps = &plan->steps[s];
-	const hjg_u32 nsteps = plan->a->nsteps - s;
-
-	if (steps[0].op != HJG_PROGRAM_COLUMN)
-		return 0;
-	if (nsteps >= 2 && steps[1].op == HJG_PROGRAM_FILTER && steps[1].left == steps[0].to)
-		return 2;
-	return nsteps >= 3 && steps[1].op == HJG_PROGRAM_IN_RANGE && steps[1].left == steps[0].to && steps[2].op == HJG_PROGRAM_FILTER &&
-		steps[2].left == steps[1].to && (plan->live[s + 2] & BIT(steps[1].to)) == 0 ? 3 : 0;
-}
-
-void
-hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, const HjgBloom *filters, hjg_u32 wanted)
-{
-	plan->a = a;
-	plan->ranks = ranks;
-	plan->filters = filters;
-	plan->steps = HJG_PROGRAM_AT(const HjgProgramStep, a->steps);
-	for (hjg_u32 s = a->nsteps; s-- > 0;)
-	{
-		plan->live[s] = wanted;
-		plan->dead[s] = plan->steps[s].op < HJG_PROGRAM_FILTER && (wanted & registers_set(a, &plan->steps[s])) == 0;
-		if (plan->dead[s])
-			continue;
-		wanted = (wanted & ~registers_set(a, &plan->steps[s])) | registers_read(a, &plan->steps[s]);
-	}
-	plan->unset = wanted;
-	for (hjg_u32 s = 0; s < a->nsteps; s++)
-		plan->tested[s] = count_tested(plan, s);
-}
-
 /* ---- NULLs ---- */
 
 /* Note in which rows a register is NULL; its values there become 0. */
@@ -278,122 +182,15 @@ filter(HjgCpuRows *rows, hjg_u32 reg, hjg_u32 live)
 
 /* ---- tests of codes ---- */
 
-/* The codes of a column whose values are in a range: from low on, and span further ones. */
-typedef struct CodeRange
-{
-	hjg_u64		low;
-	hjg_u64		span;
-} CodeRange;
-
-/* Find the codes, of at most `most`, of the values in a range; false: there are none. */
-STEP bool
-find_codes_within(const HjgKColumn *column, hjg_u64 most, const HjgProgramStep *step, CodeRange *range)
-{
-	const hjg_u64 high = (hjg_u64) step->high - (hjg_u64) column->least;
-
-	if (step->high < step->low || step->high < column->least)
-		return false;
-	range->low = step->low <= column->least ? 0 : (hjg_u64) step->low - (hjg_u64) column->least;
-	range->span = (high < most ? high : most) - range->low;
-	return range->low <= most;
-}
-
-#define DEFINE_TEST(type) \
-	STEP void \
-	test_##type(const HjgCpuRows *rows, const HjgKColumn *column, CodeRange range, hjg_u8 *passes) \
-	{ \
-		const type *codes = HJG_PROGRAM_AT(const type, column->codes); \
-		const type	low = (type) range.low; \
-		const type	span = (type) range.span; \
-		if (rows->consecutive) \
-		{ \
-			codes += rows->numbers[0]; \
-			for (hjg_u32 i = 0; i < rows->n; i++) \
-				passes[i] = (type) (codes[i] - low) <= span; \
-		} \
-		else \
-			for (hjg_u32 i = 0; i < rows->n; i++) \
-				passes[i] = (type) (codes[rows->numbers[i]] - low) <= span; \
-	} \
-	STEP void \
-	test_words_##type(const HjgCpuRows *rows, const HjgKColumn *column, hjg_u8 *passes) \
-	{ \
-		const type *codes = HJG_PROGRAM_AT(const type, column->codes); \
-		const hjg_u32 *map = HJG_PROGRAM_AT(const hjg_u32, column->map); \
-		for (hjg_u32 i = 0; i < rows->n; i++) \
-		{ \
-			const type	code = codes[rows->numbers[i]]; \
-			passes[i] = code < column->nwords && map[code] != 0; \
-		} \
-	}
-
-DEFINE_TEST(hjg_u8)
-DEFINE_TEST(hjg_u16)
-DEFINE_TEST(hjg_u32)
-
-/* Test a column's values, of which none is NULL, by their codes: whether words have numbers that are not 0, or values are in a step's range. */
-STEP void
-test_codes(const HjgKColumn *column, const HjgProgramStep *step, const HjgCpuRows *rows, hjg_u8 *passes)
-{
-	CodeRange	range = {0};
-
-	if (column->map == 0 && !find_codes_within(column, (1ull << 8 * column->width) - 1, step, &range))
-		memset(passes, 0, HJG_CPU_ROWS);
-	else if (column->width == 1)
-	{
-		if (column->map != 0)
-			test_words_hjg_u8(rows, column, passes);
-		else
-			test_hjg_u8(rows, column, range, passes);
-	}
-	else if (column->width == 2)
-	{
-		if (column->map != 0)
-			test_words_hjg_u16(rows, column, passes);
-		else
-			test_hjg_u16(rows, column, range, passes);
-	}
-	else
-	{
-		if (column->map != 0)
-			test_words_hjg_u32(rows, column, passes);
-		else
-			test_hjg_u32(rows, column, range, passes);
-	}
-}
-
-/* Choose the rows that pass; returns how many. */
-STEP hjg_u32
-choose_passing(HjgCpuRows *rows, hjg_u8 *passes)
-{
-	hjg_u32		n = 0;
-
-	memset(passes + rows->n, 0, 8);
-	for (hjg_u32 first = 0; first < rows->n; first += 8)
-	{
-		hjg_u64		eight;
-
-		memcpy(&eight, passes + first, 8);
-		for (hjg_u32 i = first; i < first + 8 && eight != 0; i++)
-		{
-			rows->chosen[n] = (hjg_u16) i;
-			n += passes[i];
-		}
-	}
-	return n;
-}
-
 /* Run ntested steps that test a column, from this one on; false: they must be run one by one. */
 STEP bool
 run_tested(const HjgProgramStep *steps, hjg_u32 ntested, hjg_u32 live, const HjgKColumn *columns, HjgCpuRows *rows)
 {
 	const HjgKColumn *column = &columns[steps->arg];
-	hjg_u8		passes[HJG_CPU_ROWS + 8];
 
 	if (column->nulls != 0 || column->width < 1 || column->width > 4 || (column->map != 0) != (ntested == 2))
 		return false;
-	test_codes(column, &steps[1], rows, passes);
-	keep_chosen(rows, choose_passing(rows, passes), live & ~BIT(steps->to));
+	keep_chosen(rows, hjg_device_choose_codes(column, &steps[1], rows), live & ~BIT(steps->to));
 	if ((live & BIT(steps->to)) != 0)
 		load_codes(column, rows, steps->to);
 	return true;
@@ -458,7 +255,7 @@ choose_candidates(const HjgBloom *filter, hjg_u32 table, HjgCpuRows *rows)
 STEP void
 find_records(const HjgKRecords *table, const HjgBloom *filter, const HjgProgramStep *step, HjgCpuRows *rows)
 {
-	const hjg_u32 key_bits = register_range(step->left, table->nkeys) & rows->nullable;
+	const hjg_u32 key_bits = hjg_device_register_range(step->left, table->nkeys) & rows->nullable;
 	hjg_u8		keys[HJG_PROGRAM_MAX_KEYS];
 	hjg_u32		n;
 
@@ -713,7 +510,7 @@ run_step(const HjgCpuPlan *plan, const HjgProgramStep *step, hjg_u32 live, const
 			filter(rows, step->left, live);
 			break;
 		default:
-			probe(plan, step, rows, live & ~registers_set(a, step));
+			probe(plan, step, rows, live & ~hjg_device_registers_set(a, step));
 	}
 }
 

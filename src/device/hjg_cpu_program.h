@@ -1,7 +1,7 @@
 /*
  * hjg_cpu_program.h
- *	  Programs on the processor's threads: declarations that the files device_cpu_program.c, _launch.c, _steps.c, _sink.c and _ranks.c
- *	  share.
+ *	  Programs on the processor's threads: declarations that the files device_cpu_program.c, _launch.c, _plan.c, _steps.c, _codes.c,
+ *	  _sink.c, _ranks.c and _filter.c share.
  *
  * A thread takes a piece of rows after the other, and of these HJG_CPU_ROWS at a time through one step after the other: the registers of
  * so many rows lie in its cache.  Rows that do not go on are taken out, so that later steps have only the others, side by side.
@@ -156,6 +156,13 @@ typedef struct HjgCpuLaunch
 	bool		cancelled;		/* out; atomic */
 } HjgCpuLaunch;
 
+/* Bits of n registers. */
+static inline hjg_u32
+hjg_device_register_range(hjg_u32 first, hjg_u32 n)
+{
+	return (hjg_u32) (((1ull << n) - 1) << first);
+}
+
 /* Rows of one place, for functions that work row by row (kernels/hjg_program_records.h). */
 static inline HjgProgramRow
 hjg_device_row(HjgCpuRows *rows, const HjgKPipeline *a, hjg_u32 i)
@@ -196,10 +203,23 @@ hjg_device_stopped(const HjgEnv *env, bool *cancelled)
 	return true;
 }
 
-/* ---- device_cpu_steps.c ---- */
+/* ---- device_cpu_plan.c ---- */
 
 /* Plan the steps of a pipeline or a result; wanted: a bit for each register that is read behind them. */
 extern void hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, const HjgBloom *filters, hjg_u32 wanted);
+/* Find the registers that a step sets: a bit for each. */
+extern hjg_u32 hjg_device_registers_set(const HjgKPipeline *a, const HjgProgramStep *step);
+
+/* ---- device_cpu_codes.c ---- */
+
+/*
+ * Choose the rows whose value of a column is in a step's range, or, of words, whose numbers are not 0; returns how many.  The column has
+ * codes of 1, 2 or 4 bytes, and no NULL.
+ */
+extern hjg_u32 hjg_device_choose_codes(const HjgKColumn *column, const HjgProgramStep *step, HjgCpuRows *rows);
+
+/* ---- device_cpu_steps.c ---- */
+
 /* Apply the steps to rows whose numbers are set; columns: of their segment. */
 extern void hjg_device_run_steps(const HjgCpuPlan *plan, const HjgKColumn *columns, HjgCpuRows *rows);
 

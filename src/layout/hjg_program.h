@@ -127,7 +127,7 @@ typedef struct HjgProgramSegment
 } HjgProgramSegment;
 
 /*
- * What a pipeline fills: a hash table, which later ones probe, or groups, which later ones read.  Rows with a NULL key are not
+ * A table, which a pipeline fills: a hash table, which later ones probe, or groups, which later ones read.  Rows with a NULL key are not
  * entered into a hash table; in groups it is a key.
  */
 typedef struct HjgProgramTable

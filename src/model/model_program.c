@@ -39,7 +39,7 @@ static const ProgramUnits gpu_units = {
 	.start_ns = 1500000, .table_ns = 200000, .value_ns = 0.015, .probe_ns = 0.03, .enter_ns = 0.15, .step_ns = 0.012
 };
 
-/* Of one thread. */
+/* Costs on one thread. */
 static const ProgramUnits thread_units = {
 	.start_ns = 0, .table_ns = 100000, .value_ns = 0.9, .probe_ns = 4, .enter_ns = 12, .step_ns = 0.65
 };

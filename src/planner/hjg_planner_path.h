@@ -308,6 +308,16 @@ typedef struct HjgOffer
 	Cost		saved;			/* of the outer child's price, by the join's Bloom filter */
 } HjgOffer;
 
+/* ---------- planner_program_memory.c ---------- */
+
+/*
+ * Estimate the memory of a join's table on threads. A table that only tells whether there is a partner has one row for a key, and no payload;
+ * one that has extremes, too, is made of groups.
+ */
+extern double hjg_planner_program_table_bytes(PlannerInfo *root, const HjgPath *join, const RelOptInfo *side);
+/* Estimate the memory of groups on threads. may_rank: their rows have looked nothing up. */
+extern double hjg_planner_program_groups_bytes(PlannerInfo *root, const List *keys, double ngroups, int narguments, bool may_rank);
+
 /* ---------- planner_program.c ---------- */
 
 /* Find the best program for a join among those of this pair and of pairs before. */
@@ -317,8 +327,6 @@ extern void hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *cand
  * threads.  *device, which may be NULL: ANY if no device has the memory.
  */
 extern double hjg_planner_program_ns(HjgQueryFacts *facts, const HjgProgramShape *shape, bool may_divide, HjgDeviceId *device);
-/* Estimate the memory of groups on threads. may_rank: their rows have looked nothing up. */
-extern double hjg_planner_program_groups_bytes(PlannerInfo *root, const List *keys, double ngroups, int narguments, bool may_rank);
 /* Find the rows of a relation that a program can make; NULL: none. */
 extern const HjgProgramRows *hjg_planner_program_rows(PlannerInfo *root, const RelOptInfo *rel);
 

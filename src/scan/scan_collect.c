@@ -20,7 +20,7 @@
 #include "scan/hjg_scan_heap.h"
 #include "scan/hjg_scan_kept.h"
 
-/* Why rows cannot be collected. */
+/* Reasons for which rows cannot be collected. */
 #define NO_PAGES "rows are not read from pages"
 #define NOT_KEPT "columns are not kept"
 #define NO_VALUES "values of a column cannot be kept"

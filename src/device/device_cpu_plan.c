@@ -1,0 +1,94 @@
+/*
+ * device_cpu_plan.c
+ *	  Plans the steps of a program for the processor's threads: which registers are read behind each, and which columns can be tested as codes.
+ */
+#include "device/hjg_cpu_program.h"
+
+#define BIT(reg) (1u << (reg))
+
+/* Find the registers that a step reads. */
+static hjg_u32
+registers_read(const HjgKPipeline *a, const HjgProgramStep *step)
+{
+	switch (step->op)
+	{
+		case HJG_PROGRAM_COLUMN:
+		case HJG_PROGRAM_GROUP:
+		case HJG_PROGRAM_ROW:
+		case HJG_PROGRAM_CONSTANT:
+			return 0;
+		case HJG_PROGRAM_NEGATE:
+		case HJG_PROGRAM_IN_RANGE:
+		case HJG_PROGRAM_NOT_IN_RANGE:
+		case HJG_PROGRAM_IN_SET:
+		case HJG_PROGRAM_NOT_IN_SET:
+		case HJG_PROGRAM_IS_NULL:
+		case HJG_PROGRAM_IS_NOT_NULL:
+		case HJG_PROGRAM_FILTER:
+			return BIT(step->left);
+		case HJG_PROGRAM_MOVE_IF:
+			return BIT(step->left) | BIT(step->right) | BIT(step->to);
+		case HJG_PROGRAM_PROBE_INNER:
+		case HJG_PROGRAM_PROBE_LEFT:
+		case HJG_PROGRAM_PROBE_SEMI:
+		case HJG_PROGRAM_PROBE_ANTI:
+			return hjg_device_register_range(step->left, a->tables[step->arg].nkeys);
+		default:
+			return BIT(step->left) | BIT(step->right);
+	}
+}
+
+hjg_u32
+hjg_device_registers_set(const HjgKPipeline *a, const HjgProgramStep *step)
+{
+	switch (step->op)
+	{
+		case HJG_PROGRAM_FILTER:
+		case HJG_PROGRAM_PROBE_SEMI:
+		case HJG_PROGRAM_PROBE_ANTI:
+			return 0;
+		case HJG_PROGRAM_PROBE_INNER:
+		case HJG_PROGRAM_PROBE_LEFT:
+			return hjg_device_register_range(step->to, a->tables[step->arg].npayload);
+		default:
+			return BIT(step->to);
+	}
+}
+
+/*
+ * Count the steps, from this one on, that load a column and let those rows go on whose values are in a range, or are not 0: these are tested as
+ * codes.  0: it is not so.
+ */
+static hjg_u32
+count_tested(const HjgCpuPlan *plan, hjg_u32 s)
+{
+	const HjgProgramStep *steps = &plan->steps[s];
+	const hjg_u32 nsteps = plan->a->nsteps - s;
+
+	if (steps[0].op != HJG_PROGRAM_COLUMN)
+		return 0;
+	if (nsteps >= 2 && steps[1].op == HJG_PROGRAM_FILTER && steps[1].left == steps[0].to)
+		return 2;
+	return nsteps >= 3 && steps[1].op == HJG_PROGRAM_IN_RANGE && steps[1].left == steps[0].to && steps[2].op == HJG_PROGRAM_FILTER &&
+		steps[2].left == steps[1].to && (plan->live[s + 2] & BIT(steps[1].to)) == 0 ? 3 : 0;
+}
+
+void
+hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, const HjgBloom *filters, hjg_u32 wanted)
+{
+	plan->a = a;
+	plan->ranks = ranks;
+	plan->filters = filters;
+	plan->steps = HJG_PROGRAM_AT(const HjgProgramStep, a->steps);
+	for (hjg_u32 s = a->nsteps; s-- > 0;)
+	{
+		plan->live[s] = wanted;
+		plan->dead[s] = plan->steps[s].op < HJG_PROGRAM_FILTER && (wanted & hjg_device_registers_set(a, &plan->steps[s])) == 0;
+		if (plan->dead[s])
+			continue;
+		wanted = (wanted & ~hjg_device_registers_set(a, &plan->steps[s])) | registers_read(a, &plan->steps[s]);
+	}
+	plan->unset = wanted;
+	for (hjg_u32 s = 0; s < a->nsteps; s++)
+		plan->tested[s] = count_tested(plan, s);
+}
