@@ -18,8 +18,7 @@
 
 #include "device/hjg_cpu_program.h"
 
-/* Most possible values for a row that is expected: less memory than hashes need. */
-#define MOST_VALUES 256
+/* Of fewer rows a table has ranks where it would have them with so many. */
 #define LEAST_ROWS 4096
 
 /* A table while it is filled. */
@@ -540,7 +539,7 @@ hjg_device_may_rank(const HjgKPipeline *args, const HjgProgramTable *table, hjg_
 {
 	const hjg_u64 distance = (hjg_u64) table->greatest_key - (hjg_u64) table->least_key;
 
-	if (!table->has_bounds || distance / MOST_VALUES >= (nrows > LEAST_ROWS ? nrows : LEAST_ROWS))
+	if (!table->has_bounds || distance / HJG_PROGRAM_MOST_RANKED >= (nrows > LEAST_ROWS ? nrows : LEAST_ROWS))
 		return false;
 	/* a table has one of the rows with the same key, which is not always the first one */
 	return args->groups ? args->near_slots == 0 && !has_probes(args) : table->unique || table->npayload == 0;

@@ -39,6 +39,9 @@
 #define HJG_PROGRAM_MAX_ARGUMENTS 16
 #define HJG_PROGRAM_MAX_SEGMENT_ROWS 0x20000u
 
+/* Most possible keys for a row that is expected, of a table by ranks (device_cpu_ranks.c): less memory than hashes need. */
+#define HJG_PROGRAM_MOST_RANKED 256
+
 /* "No map": the column's codes are values. */
 #define HJG_PROGRAM_NO_MAP 0xFFFFFFFFu
 

@@ -9,6 +9,7 @@
 #include "optimizer/pathnode.h"
 #include "utils/selfuncs.h"
 
+#include "layout/hjg_program.h"
 #include "planner/hjg_planner_path.h"
 #include "scan/hjg_scan.h"
 
@@ -20,7 +21,6 @@
 #define HASHED_WORD_BYTES 16.0
 #define RANKED_KEY_BYTES 0.25
 #define RANKED_VALUE_BYTES 4.0
-#define MOST_RANKED_KEYS 256.0
 
 /* Values of a group: its number of rows, and of each argument, about. */
 #define GROUP_VALUES(narguments) (1 + 3 * (narguments))
@@ -38,7 +38,7 @@ count_ranked_keys(PlannerInfo *root, const List *keys, double nrecords)
 	if (key == NULL || !IsA(key, Var) || key->varlevelsup > 0 || key->varattno <= 0 || root->simple_rel_array[key->varno] == NULL)
 		return 0;
 	nvalues = hjg_planner_range(hjg_planner_facts(root), find_base_rel(root, key->varno), key->varattno, false);
-	return nvalues <= MOST_RANKED_KEYS * nrecords ? nvalues : 0;
+	return nvalues <= HJG_PROGRAM_MOST_RANKED * nrecords ? nvalues : 0;
 }
 
 /* Estimate the memory of a hash table. */
