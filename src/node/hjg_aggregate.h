@@ -214,6 +214,8 @@ typedef struct HjgAggregateState
 	int			nkept;			/* columns of the child that groups keep */
 	int		   *kept;
 
+	PlanState  *other;			/* returns the groups where a program cannot make them; NULL: there is no program, and the child is read */
+	bool		reads_other;	/* as it is now */
 	bool		partial;		/* a group may be returned more than once */
 	HjgGroupSpill *spill;		/* NULL: not needed so far */
 	HjgGroupShare *share;		/* NULL: this process groups all rows that it reads */
@@ -260,7 +262,7 @@ extern int	hjg_computed_rows(HjgAggregateState *state, int n, int nrows);
 
 /* ---------- collecting groups (node_group_read.c) ---------- */
 
-/* Read until there are groups to return; sets at_end with the last ones. */
+/* Read until there are groups to return, or the other plan is to return them; sets at_end with the last ones. */
 extern void hjg_grouping_read(HjgAggregateState *state);
 /* Empty the table. */
 extern void hjg_grouping_forget(HjgAggregateState *state);
@@ -269,10 +271,7 @@ extern void hjg_grouping_free_spill(HjgAggregateState *state);
 
 /* ---------- programs (node_program.c) ---------- */
 
-/*
- * Have the device process make the groups, if the plan says so; false if that was not possible, and nothing has been read. The groups are
- * those of the node's table then.
- */
+/* Have the device process make the groups; false if that was not possible. They are those of the node's table then. */
 extern bool hjg_program_group(HjgAggregateState *state);
 
 /* node_fallback.c */

@@ -45,7 +45,7 @@ hjg_program_report_fallback(HjgReason reason, bool in_device_process)
 	hjg_service_count_fallback(reason);
 	if (hjg_on_fallback != HJG_FALLBACK_SILENT)
 		say_reason("grouping", reason, in_device_process ? "The device process goes on with its threads." :
-				   "The backend reads the tables and groups their rows.");
+				   "The query goes on with the plan that has no program.");
 }
 
 void

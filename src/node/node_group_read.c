@@ -213,12 +213,15 @@ exchange_groups(HjgAggregateState *state)
 	hjg_group_share_leave(state->share);
 }
 
-/* Read the child; in a share only if others have not read it to its end. */
+/* Have a program run, if there is one, or read the child; in a share only if others have not read it to its end. */
 static void
 read_child(HjgAggregateState *state)
 {
-	if (hjg_program_group(state))
+	if (state->other != NULL)
+	{
+		state->reads_other = !hjg_program_group(state);
 		state->child_done = true;
+	}
 	else if (state->share == NULL)
 		state->child_done = read_to_end(state);
 	else
@@ -242,6 +245,8 @@ hjg_grouping_read(HjgAggregateState *state)
 		state->at_end = true;
 		return;
 	}
+	if (state->reads_other)
+		return;
 	/* if some groups went to files, those in the table are not complete */
 	if (state->spill != NULL && hjg_group_spill_writing(state->spill))
 		spill_groups(state);

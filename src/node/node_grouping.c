@@ -80,7 +80,7 @@ check_grouping_plan(const CustomScan *cscan)
 	if (list_length(cscan->custom_private) != HJG_AGGREGATE_PRIVATE_Count ||
 		list_length(list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS)) != HJG_AGGREGATE_SCALAR_Count ||
 		list_length(cscan->custom_exprs) != HJG_AGGREGATE_EXPRS_Count ||
-		list_length(cscan->custom_plans) != 1)
+		list_length(cscan->custom_plans) < 1 || list_length(cscan->custom_plans) > 2)
 		elog(ERROR, "%s plan node has an unknown form", HJG_AGGREGATE_NAME);
 }
 
@@ -219,6 +219,13 @@ begin_grouping(CustomScanState *node, EState *estate, int eflags)
 	state->partial = list_nth_int(list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS), HJG_AGGREGATE_SCALAR_PARTIAL) != 0;
 	child = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
 	node->custom_ps = list_make1(child);
+	if (list_length(cscan->custom_plans) > 1)
+	{
+		state->other = ExecInitNode(lsecond(cscan->custom_plans), estate, eflags);
+		node->custom_ps = lappend(node->custom_ps, state->other);
+		/* its rows come in slots of its own */
+		node->ss.ps.resultopsfixed = false;
+	}
 	ncolumns = list_length(child->plan->targetlist);
 
 	/* initialise all of core's expressions, used or not, because that checks the user's right to call their functions */
@@ -312,6 +319,8 @@ exec_grouping(CustomScanState *node)
 
 	for (;;)
 	{
+		if (state->reads_other)
+			return ExecProcNode(state->other);
 		while (state->next < state->ngroups)
 		{
 			TupleTableSlot *row = group_row(state, state->next++);
@@ -335,14 +344,20 @@ rescan_grouping(CustomScanState *node)
 	HjgAggregateState *state = (HjgAggregateState *) node;
 
 	if (node->ss.ps.chgParam != NULL)
+	{
 		UpdateChangedParamSet(state->child.plan, node->ss.ps.chgParam);
+		if (state->other != NULL)
+			UpdateChangedParamSet(state->other, node->ss.ps.chgParam);
+	}
 	hjg_grouping_forget(state);
 	hjg_aggregation_reset(state->aggregation);
 	hjg_computed_reset(state);
 	hjg_grouping_free_spill(state);
-	state->at_end = state->child_done = false;
+	state->at_end = state->child_done = state->reads_other = false;
 	state->growth = (HjgGroupGrowth) {0};
 	hjg_child_rescan(&state->child);
+	if (state->other != NULL && state->other->chgParam == NULL)
+		ExecReScan(state->other);
 }
 
 /* End an execution: a worker leaves its figures, the leader collects them. */
@@ -371,6 +386,8 @@ end_grouping(CustomScanState *node)
 	hjg_grouping_free_spill(state);
 	hjg_group_share_free(state->share);
 	ExecEndNode(state->child.plan);
+	if (state->other != NULL)
+		ExecEndNode(state->other);
 }
 
 /* ---------- parallel queries ---------- */

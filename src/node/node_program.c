@@ -5,7 +5,7 @@
  *
  * The planner expects it where all tables are kept (planner_program.c). Whether it is possible is known only here, when the conditions'
  * operands and the tables' blocks are: nothing has been returned by then, so if it is not, or the device process cannot do it, the node
- * reads its child as always.
+ * returns the rows of another plan, the best one without a program. The plan below the program is never executed.
  *
  * The keys of a program's groups are the columns that those of GROUP BY are computed from, and the other columns that the result needs,
  * which these determine. So its groups may be parts of the node's: the node computes its keys of them, and adds up what is equal
@@ -522,7 +522,7 @@ hjg_program_group(HjgAggregateState *state)
 	MemoryContext caller;
 	bool		done;
 
-	if (device.kind == HJG_KIND_ANY || state->share != NULL || !hjg_kept_columns)
+	if (!hjg_kept_columns)
 		return false;
 	context = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt, "GpuAggregate program", ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(context);

@@ -88,8 +88,9 @@ typedef enum HjgPlanPrediction
 
 /*
  * Its CustomScan fields:
- *	custom_plans		the plan whose rows are aggregated
- *	custom_scan_tlist	all of its targetlist, then the aggregates, finished or in partial form
+ *	custom_plans		the plan whose rows are aggregated; if a program is to be made of it, also a plan of the same groups, for the
+ *						case that it cannot be run
+ *	custom_scan_tlist	all of the first one's targetlist, then the aggregates, finished or in partial form
  *	targetlist, qual	over custom_scan_tlist: GROUP BY's keys and what they determine, over the plan's columns; and the aggregates
  *	custom_exprs		HjgAggregateExprs, lists of expressions over the plan's columns
  *	custom_private		HjgAggregatePrivate

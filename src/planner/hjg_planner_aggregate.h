@@ -27,7 +27,6 @@ typedef struct HjgAggregateInput
 	const HjgPath *join;
 	const Path *scan;
 	Path	   *rows;
-	const struct HjgPlannedProgram *program;	/* that makes the groups, or NULL */
 } HjgAggregateInput;
 
 /* The first groups that a query wants: LIMIT of ORDER BY. */
@@ -42,7 +41,8 @@ typedef struct HjgFirstGroups
 /* A program that makes groups. */
 typedef struct HjgPlannedProgram
 {
-	Path	   *path;			/* of the rows that it groups: a sequential scan, a join, or a scan of a subquery */
+	Path	   *path;			/* of the rows that it groups: a sequential scan, a join, or a scan of a subquery; it is not executed */
+	Path	   *other;			/* of the same groups, for the case that the program cannot be run */
 	HjgDeviceId device;			/* without a number: all GPUs */
 	double		ngroups;		/* groups that it is expected to make, of which the node makes its own */
 	double		returned;		/* of these, how many come back */
@@ -64,10 +64,8 @@ extern void hjg_planner_program_input(Path *path, HjgAggregateInput *input);
 extern void hjg_planner_note_groups(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *input_rel, RelOptInfo *grouped_rel);
 /* Keep a subquery's groups, of which path is a GpuAggregate of one process, for the query around (planner_program.c). */
 extern void hjg_planner_keep_program_groups(RelOptInfo *grouped_rel, Path *path, const HjgProgramShape *shape);
-/* Have a program make the groups of this path of the node; hjoin_gpu.force leaves no other choice. */
+/* Have a program make the groups of this path of the node, which are complete; hjoin_gpu.force leaves no other choice. */
 extern void hjg_planner_set_program(Path *path, const HjgPlannedProgram *program);
-/* Does a program make the groups of this path of the node? */
-extern bool hjg_planner_has_program(const Path *path);
 /* Make a path of the groups of the input. */
 extern Path *hjg_planner_aggregate(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateForm form,
 								   HjgAggregateInput input);

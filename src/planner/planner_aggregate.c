@@ -200,12 +200,22 @@ gather_rows(PlannerInfo *root, RelOptInfo *grouped_rel, double all_rows, Path *p
 	return (Path *) create_gather_path(root, grouped_rel, path, path->pathtarget, NULL, &rows);
 }
 
+/* Make the path of a single process that finishes all groups. */
+static Path *
+aggregate_all(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateInput input)
+{
+	Path	   *path = hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_COMPLETE, input);
+
+	return grouping->distinct == NULL ? path :
+		hjg_planner_aggregate_distinct(root, grouped_rel, grouping, &grouping->distinct->whole, HJG_AGGREGATE_COMPLETE, path);
+}
+
 /* Offer the paths of a single process. */
 static void
 add_serial(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateInput input)
 {
 	if (grouping->keys != NIL)
-		add_path(grouped_rel, hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_COMPLETE, input));
+		add_path(grouped_rel, aggregate_all(root, grouped_rel, grouping, input));
 	else
 		add_finished(root, grouped_rel, grouping, hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_PARTIAL, input));
 }
@@ -230,23 +240,6 @@ add_parallel(PlannerInfo *root, double all_rows, RelOptInfo *grouped_rel, const 
 				   hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_SHARED, input));
 }
 
-/* Offer the path of a single process for DISTINCT aggregates. */
-static void
-add_serial_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateInput input)
-{
-	const HjgPlannedProgram *program = input.program;
-	Path	   *rows;
-	Path	   *path;
-
-	/* it makes the groups above, too */
-	input.program = NULL;
-	rows = hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_COMPLETE, input);
-	path = hjg_planner_aggregate_distinct(root, grouped_rel, grouping, &grouping->distinct->whole, HJG_AGGREGATE_COMPLETE, rows);
-	if (program != NULL)
-		hjg_planner_set_program(path, program);
-	add_path(grouped_rel, path);
-}
-
 /* Offer the paths of several processes for DISTINCT aggregates. */
 static void
 add_parallel_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateInput input)
@@ -268,9 +261,9 @@ add_parallel_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGroup
 	}
 }
 
-/* Find a path of the node in the list, below core's Agg or Gather; program: one whose groups a program makes. */
+/* Is there a path of the node in the list, below core's Agg or Gather? */
 static bool
-has_ours(const List *paths, bool program)
+has_ours(const List *paths)
 {
 	ListCell   *lc;
 
@@ -282,7 +275,7 @@ has_ours(const List *paths, bool program)
 			path = ((const AggPath *) path)->subpath;
 		if (IsA(path, GatherPath))
 			path = ((const GatherPath *) path)->subpath;
-		if (hjg_planner_is_grouping(path) && (!program || hjg_planner_has_program(path)))
+		if (hjg_planner_is_grouping(path))
 			return true;
 	}
 	return false;
@@ -296,30 +289,65 @@ offer_paths(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_
 		return;
 	if (grouping->distinct != NULL && partial)
 		add_parallel_distinct(root, grouped_rel, grouping, input);
-	else if (grouping->distinct != NULL)
-		add_serial_distinct(root, grouped_rel, grouping, input);
 	else if (partial)
 		add_parallel(root, input_rel->rows, grouped_rel, grouping, input);
 	else
 		add_serial(root, grouped_rel, grouping, input);
 }
 
-/* Offer the path of a program, if there is one, and note if it is not taken. */
+/* Would core take this path, and not the other one? */
+static bool
+is_cheaper(const Path *path, const Path *than)
+{
+	return HJG_DISABLED_NODES(path) != HJG_DISABLED_NODES(than) ? HJG_DISABLED_NODES(path) < HJG_DISABLED_NODES(than) :
+		path->total_cost < than->total_cost;
+}
+
+/* Find the cheapest path whose rows have these columns; in no order, if there is such a one, as those in order have uses of their own. */
+static Path *
+find_cheapest(const List *paths, const PathTarget *target)
+{
+	Path	   *best = NULL;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (path->param_info == NULL && equal(path->pathtarget->exprs, target->exprs) &&
+			(best == NULL || (best->pathkeys != NIL && path->pathkeys == NIL) ||
+			 ((best->pathkeys != NIL || path->pathkeys == NIL) && is_cheaper(path, best))))
+			best = path;
+	}
+	return best;
+}
+
+/*
+ * Offer the path of a program, if there is one and it costs less than the plan that takes its place where it cannot be run. That one is taken
+ * off the list, which may free what it holds.
+ */
 static void
 offer_program(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel, const HjgGrouping *grouping)
 {
 	HjgPlannedProgram program;
-	HjgAggregateInput input = {.program = &program};
+	HjgAggregateInput input = {NULL};
+	Path	   *path;
 
 	if (!hjg_planner_program(root, grouping, input_rel, &program))
 		return;
 	hjg_planner_program_input(program.path, &input);
-	if (grouping->distinct != NULL)
-		add_serial_distinct(root, grouped_rel, grouping, input);
-	else
-		add_serial(root, grouped_rel, grouping, input);
-	if (!has_ours(grouped_rel->pathlist, true))
+	path = aggregate_all(root, grouped_rel, grouping, input);
+	program.other = find_cheapest(grouped_rel->pathlist, path->pathtarget);
+	if (program.other == NULL)
+		program.other = aggregate_all(root, grouped_rel, grouping, input);
+	hjg_planner_set_program(path, &program);
+	if (!is_cheaper(path, program.other))
+	{
 		hjg_planner_note_program(root, input_rel, "the plan without one is expected to cost less");
+		return;
+	}
+	grouped_rel->pathlist = list_delete_ptr(grouped_rel->pathlist, program.other);
+	add_path(grouped_rel, path);
 }
 
 /* Offer all paths; returns the reason if none was taken, or NULL. */
@@ -364,7 +392,7 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 	}
 	offer_program(root, input_rel, grouped_rel, &grouping);
 	hjg_planner_note_groups(root, &grouping, input_rel, grouped_rel);
-	return has_ours(grouped_rel->pathlist, false) ? NULL : HJG_CORE_COSTS_LESS;
+	return has_ours(grouped_rel->pathlist) ? NULL : HJG_CORE_COSTS_LESS;
 }
 
 static void

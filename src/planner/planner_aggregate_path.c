@@ -383,6 +383,10 @@ hjg_planner_set_program(Path *path, const HjgPlannedProgram *program)
 
 	hjg_planner_unit_costs(&costs, path->rows);
 	own->program = *program;
+	own->custom.custom_paths = lappend(own->custom.custom_paths, program->other);
+	/* rows of the other plan are returned as they are */
+	own->custom.flags = 0;
+	path->parallel_safe = path->parallel_safe && program->other->parallel_safe;
 	if (program->first.n > 0)
 		path->rows = Min(path->rows, program->returned);
 	/* no filter of a join above can travel below it */
@@ -512,22 +516,10 @@ hjg_planner_aggregate_rows(PlannerInfo *root, RelOptInfo *grouped_rel, const Hjg
 Path *
 hjg_planner_aggregate(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, HjgAggregateForm form, HjgAggregateInput input)
 {
-	Path	   *path;
-
 	if (input.rows != NULL)
-		path = hjg_planner_aggregate_rows(root, grouped_rel, grouping, form, input.rows, input.rows->parent->rows);
-	else
-		path = input.join != NULL ? aggregate_join(root, grouped_rel, grouping, form, input.join) :
-			aggregate_scan(root, grouped_rel, grouping, form, input.scan);
-	if (input.program != NULL)
-		hjg_planner_set_program(path, input.program);
-	return path;
-}
-
-bool
-hjg_planner_has_program(const Path *path)
-{
-	return ((const AggregatePath *) path)->program.device.kind != HJG_KIND_ANY;
+		return hjg_planner_aggregate_rows(root, grouped_rel, grouping, form, input.rows, input.rows->parent->rows);
+	return input.join != NULL ? aggregate_join(root, grouped_rel, grouping, form, input.join) :
+		aggregate_scan(root, grouped_rel, grouping, form, input.scan);
 }
 
 Path *

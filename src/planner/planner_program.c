@@ -7,8 +7,8 @@
  * relation beside core's lists, with a path for the node, which reads the same rows if the program cannot be run. It is used at
  * the end, by a GpuAggregate (planner_program_group.c).
  *
- * All tables of the query must be kept, as far as a sample tells: node_program.c looks at each segment, and reads the child where that was
- * wrong. The rules here are those of node_program_rows.c, which decides again.
+ * All tables of the query must be kept, as far as a sample tells: node_program.c looks at each segment, and returns the rows of the best
+ * plan without a program where that was wrong. The rules here are those of node_program_rows.c, which decides again.
  */
 #include "postgres.h"
 

@@ -65,11 +65,19 @@ children_of(const Plan *plan)
 	}
 }
 
+/* Find the children whose prices are part of a plan's: not the one that returns a program's groups where that cannot be run. */
+static List *
+priced_children(const Plan *plan)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &hjg_aggregate_methods ?
+		list_make1(linitial(((const CustomScan *) plan)->custom_plans)) : children_of(plan);
+}
+
 /* Sum up the prices of tables that a plan reads as a whole. */
 static Cost
 reading_price(const Plan *plan)
 {
-	const List *children = children_of(plan);
+	const List *children = priced_children(plan);
 	Cost		price = 0;
 	ListCell   *lc;
 
@@ -147,7 +155,7 @@ correct_scan(const Plan *scan, Corrections *corrections)
 static void
 correct_price(const Plan *plan, Corrections *corrections)
 {
-	const List *children = children_of(plan);
+	const List *children = priced_children(plan);
 	double		rows = plan->plan_rows;
 	ListCell   *lc;
 
