@@ -43,12 +43,11 @@ typedef struct HjgPlannedProgram
 {
 	Path	   *path;			/* of the rows that it groups: a sequential scan, a join, or a scan of a subquery; it is not executed */
 	Path	   *other;			/* of the same groups, for the case that the program cannot be run */
-	HjgDeviceId device;			/* without a number: all GPUs */
 	double		ngroups;		/* groups that it is expected to make, of which the node makes its own */
 	double		returned;		/* of these, how many come back */
 	Relids		fetched;		/* tables of which a row is read for each of these */
 	HjgFirstGroups first;
-	double		ns;				/* predicted time */
+	HjgProgramTime time;
 	uint32		number;			/* that it has each time it is planned */
 } HjgPlannedProgram;
 

@@ -322,11 +322,16 @@ extern double hjg_planner_program_groups_bytes(PlannerInfo *root, const List *ke
 
 /* Find the best program for a join among those of this pair and of pairs before. */
 extern void hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate);
-/*
- * Predict the time of a program on the device where it takes least: a GPU, if it may be divided (NO_NUMBER) all GPUs, or the processor's
- * threads.  *device, which may be NULL: ANY if no device has the memory.
- */
-extern double hjg_planner_program_ns(HjgQueryFacts *facts, const HjgProgramShape *shape, bool may_divide, HjgDeviceId *device);
+/* The time of a program on the device where it takes least: a GPU; if it may be divided, all GPUs (NO_NUMBER); or the processor's threads. */
+typedef struct HjgProgramTime
+{
+	HjgDeviceId device;
+	double		ns;				/* predicted, */
+	double		priced_ns;		/* and with the risk that it has too little memory */
+} HjgProgramTime;
+
+/* Predict the time of a program. */
+extern HjgProgramTime hjg_planner_program_time(HjgQueryFacts *facts, const HjgProgramShape *shape, bool may_divide);
 /* Find the rows of a relation that a program can make; NULL: none. */
 extern const HjgProgramRows *hjg_planner_program_rows(PlannerInfo *root, const RelOptInfo *rel);
 

@@ -297,7 +297,7 @@ offer_paths(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_
 
 /* Would core take this path, and not the other one? */
 static bool
-is_cheaper(const Path *path, const Path *than)
+costs_less(const Path *path, const Path *than)
 {
 	return HJG_DISABLED_NODES(path) != HJG_DISABLED_NODES(than) ? HJG_DISABLED_NODES(path) < HJG_DISABLED_NODES(than) :
 		path->total_cost < than->total_cost;
@@ -305,7 +305,7 @@ is_cheaper(const Path *path, const Path *than)
 
 /* Find the cheapest path whose rows have these columns; in no order, if there is such a one, as those in order have uses of their own. */
 static Path *
-find_cheapest(const List *paths, const PathTarget *target)
+find_other(const List *paths, const PathTarget *target)
 {
 	Path	   *best = NULL;
 	ListCell   *lc;
@@ -316,7 +316,7 @@ find_cheapest(const List *paths, const PathTarget *target)
 
 		if (path->param_info == NULL && equal(path->pathtarget->exprs, target->exprs) &&
 			(best == NULL || (best->pathkeys != NIL && path->pathkeys == NIL) ||
-			 ((best->pathkeys != NIL || path->pathkeys == NIL) && is_cheaper(path, best))))
+			 ((best->pathkeys != NIL || path->pathkeys == NIL) && costs_less(path, best))))
 			best = path;
 	}
 	return best;
@@ -337,11 +337,11 @@ offer_program(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
 		return;
 	hjg_planner_program_input(program.path, &input);
 	path = aggregate_all(root, grouped_rel, grouping, input);
-	program.other = find_cheapest(grouped_rel->pathlist, path->pathtarget);
+	program.other = find_other(grouped_rel->pathlist, path->pathtarget);
 	if (program.other == NULL)
 		program.other = aggregate_all(root, grouped_rel, grouping, input);
 	hjg_planner_set_program(path, &program);
-	if (!is_cheaper(path, program.other))
+	if (!costs_less(path, program.other))
 	{
 		hjg_planner_note_program(root, input_rel, "the plan without one is expected to cost less");
 		return;

@@ -248,8 +248,8 @@ predict_us(const AggregatePath *path, const HjgTravelingFilter *filter)
 	double		filtering_ns = 0;
 	double		ns;
 
-	if (path->program.device.kind != HJG_KIND_ANY)
-		return (int) Min(path->program.ns / 1000, PG_INT32_MAX);
+	if (path->program.time.device.kind != HJG_KIND_ANY)
+		return (int) Min(path->program.time.ns / 1000, PG_INT32_MAX);
 	hjg_planner_unit_costs(&costs, path->scanned);
 	if (filter != NULL && path->scan.own_ns > 0)
 	{
@@ -339,7 +339,7 @@ make_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, L
 	cscan->custom_plans = custom_plans;
 	cscan->custom_scan_tlist = hjg_planner_append_columns(NIL, linitial(custom_plans));
 	scalars = list_make5_int(path->partial, predict_us(path, NULL),
-							 (int) Min(path->ngroups, PG_INT32_MAX), (int) path->program.device.kind, path->program.device.number);
+							 (int) Min(path->ngroups, PG_INT32_MAX), (int) path->program.time.device.kind, path->program.time.device.number);
 	scalars = lappend_int(lappend_int(scalars, (int) Min(path->program.ngroups, PG_INT32_MAX)), (int) path->program.number);
 	/* begins with a node, as that of a GpuHashJoin */
 	cscan->custom_private = list_make3(scalars, path->operators, find_keys_by_core(path->keys, cscan->custom_scan_tlist));
@@ -391,7 +391,7 @@ hjg_planner_set_program(Path *path, const HjgPlannedProgram *program)
 		path->rows = Min(path->rows, program->returned);
 	/* no filter of a join above can travel below it */
 	own->join_price = 0;
-	path->startup_cost = path->total_cost = hjg_force ? 0 : price_program(program->path->parent, &costs, program->ns);
+	path->startup_cost = path->total_cost = hjg_force ? 0 : price_program(program->path->parent, &costs, program->time.priced_ns);
 }
 
 /* Make a path over the input; ns: the additional time. */

@@ -38,9 +38,6 @@
 /* Most relations whose rows are kept in mind: of a query of many tables programs have not all orders. */
 #define MOST_ROWS 256
 
-/* Memory that a program is planned for, of what it may have, as estimates are wrong: if it has too little, one process does the work. */
-#define PLANNED_MEMORY 0.5
-
 /* Several GPUs divide a program if that takes at most this part of the time: others may want them, too. */
 #define WORTH_DIVIDING 0.9
 
@@ -320,28 +317,39 @@ gpus_ns(const HjgPlannerGpu *gpu, const HjgProgramShape *shape, bool may_divide,
 	return divide ? all_ns : one_ns;
 }
 
-double
-hjg_planner_program_ns(HjgQueryFacts *facts, const HjgProgramShape *shape, bool may_divide, HjgDeviceId *device)
+/*
+ * Predict the time on the processor's threads. If the tables are expected to need several times the memory that they may have, the program
+ * must take so many times less than another plan to be tried, as that one may have to be executed after it.
+ */
+static HjgProgramTime
+threads_time(const HjgQueryFacts *facts, const HjgProgramShape *shape)
+{
+	const int	nthreads = hjg_planner_threads();
+	const double memory = (double) facts->hash_memory * nthreads * shape->ntables;
+	const double ns = hjg_model_program_threads_ns(shape, nthreads);
+
+	return (HjgProgramTime) {
+		.device = {.kind = HJG_KIND_CPU, .number = HJG_NO_NUMBER}, .ns = ns, .priced_ns = ns * Max(shape->table_bytes / memory, 1)
+	};
+}
+
+HjgProgramTime
+hjg_planner_program_time(HjgQueryFacts *facts, const HjgProgramShape *shape, bool may_divide)
 {
 	const HjgPlannerGpu *gpu = hjg_planner_gpu(facts);
-	HjgDeviceId best = {.kind = HJG_KIND_ANY, .number = HJG_NO_NUMBER};
-	double		best_ns = gpu != NULL ? gpus_ns(gpu, shape, may_divide, &best) : DBL_MAX;
-	const int	nthreads = hjg_planner_threads();
+	HjgProgramTime best = {.ns = DBL_MAX, .priced_ns = DBL_MAX};
 
+	if (gpu != NULL)
+		best.ns = best.priced_ns = gpus_ns(gpu, shape, may_divide, &best.device);
 	/* hjoin_gpu.force leaves a GPU no rival */
-	if (may_use_threads() && (gpu == NULL || !hjg_force) && shape->table_bytes <= PLANNED_MEMORY * facts->hash_memory * nthreads * shape->ntables)
+	if (may_use_threads() && (gpu == NULL || !hjg_force))
 	{
-		const double ns = hjg_model_program_threads_ns(shape, nthreads);
+		const HjgProgramTime threads = threads_time(facts, shape);
 
-		if (ns < best_ns)
-		{
-			best_ns = ns;
-			best = (HjgDeviceId) {.kind = HJG_KIND_CPU, .number = HJG_NO_NUMBER};
-		}
+		if (threads.priced_ns < best.priced_ns)
+			best = threads;
 	}
-	if (device != NULL)
-		*device = best;
-	return best_ns;
+	return best;
 }
 
 /* ---------- joins ---------- */
@@ -538,7 +546,7 @@ hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate)
 	known = find_program_rows(facts, candidate->joinrel);
 	if (known == NULL && facts->programs.n == MOST_ROWS)
 		return;
-	if (known != NULL && hjg_planner_program_ns(facts, &known->shape, true, NULL) <= hjg_planner_program_ns(facts, &rows.shape, true, NULL))
+	if (known != NULL && hjg_planner_program_time(facts, &known->shape, true).priced_ns <= hjg_planner_program_time(facts, &rows.shape, true).priced_ns)
 		return;
 	rows.path = memcpy(palloc(sizeof(HjgPath)), &own, sizeof(HjgPath));
 	if (known != NULL)

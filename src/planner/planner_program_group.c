@@ -356,12 +356,7 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	add_fetched(root, program, &shape);
 	shape.table_bytes += hjg_planner_program_groups_bytes(root, grouping->keys, program->ngroups, list_length(last->arguments), shape.ntables == 1);
 	/* several GPUs would have parts of the groups, of which none can be left out */
-	program->ns = hjg_planner_program_ns(facts, &shape, program->first.n == 0 && program->ngroups <= MOST_GROUPS, &program->device);
-	if (program->device.kind == HJG_KIND_ANY)
-	{
-		hjg_planner_note_program(root, input_rel, "its hash tables need more than work_mem");
-		return false;
-	}
+	program->time = hjg_planner_program_time(facts, &shape, program->first.n == 0 && program->ngroups <= MOST_GROUPS);
 	return true;
 }
 

@@ -234,6 +234,25 @@ my $changing = 'SELECT k, sum(v) FROM changing GROUP BY k ORDER BY k';
 like($node->safe_psql('postgres', "$program SET plan_cache_mode = force_generic_plan; PREPARE q AS $changing; EXECUTE q; UPDATE changing SET v = v + 1 WHERE v % 3 = 0;
 	EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE q"), qr/Programs: 0\s+Fallback: too many blocks have to be read/, 'too many changed blocks after planning: EXPLAIN says so');
 is_cores($node, $changing, 0, 'too many changed blocks');
+# what takes the place of a program that was planned, and cannot be run, is the best other plan: of several processes, in any order, read twice
+my $unlucky = q{SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET plan_cache_mode = force_generic_plan; SET enable_material = off;
+	CREATE TABLE unlucky (k int, v int, w numeric(10,2)) WITH (fillfactor = 30); INSERT INTO unlucky SELECT g %% 7, g, g / 4.0 FROM generate_series(1, 20000) g;
+	VACUUM ANALYZE unlucky; SELECT hjoin_gpu_keep('unlucky'); SET hjoin_gpu.device = '} . $device . q{'; SET hjoin_gpu.force = on; PREPARE q AS %s;
+	EXPLAIN (COSTS OFF) EXECUTE q; UPDATE unlucky SET v = v + 1 WHERE v %% 3 = 0; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE q; SELECT 'rows'; EXECUTE q};
+foreach my $query ('SELECT k, sum(v), avg(w), count(*) FROM unlucky GROUP BY k ORDER BY k', 'SELECT sum(v + k), max(w), count(*) FROM unlucky',
+	'SELECT sum(v) FROM unlucky HAVING count(*) < 3', 'SELECT k, count(DISTINCT v) FROM unlucky GROUP BY k HAVING sum(v) > 100 ORDER BY 2, 1 LIMIT 3', 'SELECT DISTINCT k FROM unlucky ORDER BY 1',
+	'SELECT g, s.* FROM generate_series(1, 3) g LEFT JOIN (SELECT k, min(v), sum(w * k) FROM unlucky GROUP BY k) s ON s.k > g ORDER BY 1, 2',
+	'SELECT k, (SELECT sum(v) + g FROM unlucky HAVING count(*) > 0) FROM unlucky, generate_series(1, 2) g GROUP BY k, g ORDER BY 1, 2')
+{
+	foreach my $workers (0, 2)
+	{
+		my $shown = $node->safe_psql('postgres', "SET max_parallel_workers_per_gather = $workers; " . sprintf($unlucky, $query));
+		like($shown, qr/Program Device: $device.*Programs: 0\s+Fallback: too many blocks have to be read/s, "a program that could not be run: $query") if $query !~ /generate_series\(1, 2/;
+		like($shown, qr/Fallback: .*Workers Launched: 2/s, 'several processes take its place') if $workers > 0 && $query !~ /DISTINCT k FROM|generate_series\(1, 2/;
+		is((split(/^rows\n?/m, $shown))[1] // '', $node->safe_psql('postgres', "$core $query"), "core's rows of another plan, $workers workers");
+		$node->safe_psql('postgres', 'DROP TABLE unlucky');
+	}
+}
 like(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = '$device'; EXPLAIN $changing"))[2],
 	qr/Reason: too many blocks of a table have changed/, 'and it is not planned again');
 cmp_ok(stat_value($node, 'fallback_program_refused'), '>', 0, 'and a counter');
