@@ -203,12 +203,14 @@ drop role grp_user;
 
 -- Again and again: parameters, cursors, plans that are kept.
 set hjoin_gpu.force = on;
+set hjoin_gpu.programs = off;
 prepare grp_plan(int, int) as select c1, count(*), sum(i2 + $1) from grp where i2 < $2 group by c1 order by c1;
 set plan_cache_mode = force_generic_plan;
 explain (costs off) execute grp_plan(1, 5);
 execute grp_plan(1, 5);
 execute grp_plan(-3, 0);
 execute grp_plan(null, 0);
+reset hjoin_gpu.programs;
 -- rows come through slots: a condition of no row stands above the scan
 prepare grp_gated(int) as select c1, te, count(*) as n, sum(i2) as s2, sum(ns) as ss, max(da) as md from grp where $1 > 5 group by c1, te;
 explain (costs off) execute grp_gated(6);

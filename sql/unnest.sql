@@ -1,5 +1,6 @@
 -- Subqueries that aggregate the rows of a key, for each row anew, as joins: core's rows.
 set client_min_messages = warning;
+set hjoin_gpu.programs = off;
 
 create function un_plan(query text, out subplans bool, out joined bool) language sql set hjoin_gpu.force = on as $$ select hjg_lines(query, 'SubPlan') > 0, hjg_lines(query, 'unnested') > 0 $$;
 -- Rows around, some without a group, with NULL keys and doubles; rows of groups, of which those of 7 make what is computed fail.
