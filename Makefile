@@ -8,17 +8,15 @@ EXTENSION = hjoin_gpu
 DATA = $(wildcard sql/hjoin_gpu--*.sql)
 MODULE_big = hjoin_gpu
 
-# rooms that do not know PostgreSQL: linked into the server's library and the device program, into the former only, and into the latter only
-ROOMS_PURE = model arena engine
-ROOMS_LIBRARY = vector
+# rooms that do not know PostgreSQL: linked into the server's library and the device program, and into the latter only
+ROOMS_PURE = model arena engine vector
 ROOMS_DEVICE = coupled device
 ROOMS_PG = base service kept scan rows planner node calibrate
 pure_srcs = $(filter-out %_pg.c,$(foreach r,$(ROOMS_PURE),$(wildcard src/$(r)/*.c)))
-library_srcs = $(filter-out %_pg.c,$(foreach r,$(ROOMS_LIBRARY),$(wildcard src/$(r)/*.c)))
 pg_srcs = src/hjoin_gpu.c $(wildcard src/*/*_pg.c) $(foreach r,$(ROOMS_PG),$(wildcard src/$(r)/*.c))
 device_srcs = $(foreach r,$(ROOMS_DEVICE),$(wildcard src/$(r)/*.c))
 
-OBJS = $(pg_srcs:.c=.o) $(library_srcs:.c=.o) $(pure_srcs:.c=.o)
+OBJS = $(pg_srcs:.c=.o) $(pure_srcs:.c=.o)
 PROGRAM_DEVICE = hjoin_gpu_device
 
 REGRESS = setup join_inner join_outer join_semi_anti keys_collide keys_exact keys_hashed keys_varlena keys_cross_type null_keys \
@@ -65,7 +63,7 @@ DEVICE_CFLAGS = -std=gnu11 -O3 -g -Wall -Wextra -Werror -Wno-unused-parameter -p
 build/%.o: src/%.c $(wildcard src/*/*.h kernels/hjg_*)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -c -o $@ $<
-$(library_srcs:.c=.o) $(pure_srcs:.c=.o): %.o: %.c $(wildcard src/*/*.h kernels/hjg_*)
+$(pure_srcs:.c=.o): %.o: %.c $(wildcard src/*/*.h kernels/hjg_*)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -c -o $@ $<
 $(pg_srcs:.c=.o): $(wildcard src/*/*.h) build/server
 # the server that objects are compiled for: where PG_CONFIG names another one they are compiled again
@@ -321,7 +319,7 @@ check-opencl: build/test_opencl build/hjoin_gpu_lab hjoin_gpu_device
 
 # ---- vector tests ----
 vector_tests = $(notdir $(basename $(wildcard test/vector/test_*.c)))
-vector_test_deps = $(library_srcs) $(wildcard src/vector/*.h) test/vector/hjg_test_vector.h
+vector_test_deps = $(filter-out %_pg.c,$(wildcard src/vector/*.c)) $(wildcard src/vector/*.h) test/vector/hjg_test_vector.h
 build/vector/plain/%: test/vector/%.c $(vector_test_deps)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/vector -o $@ $(filter %.c,$^)

@@ -31,19 +31,20 @@ run_rows(HjgCpuLaunch *launch, HjgCpuWorker *worker, const HjgKPiece *piece)
 	const HjgKPipeline *a = launch->a;
 	HjgCpuRows *rows = &worker->rows;
 	const HjgKRecords near = near_records(launch, worker);
-	hjg_u32		flags = 0;
+	hjg_u32		flags;
 
 	rows->segment = piece->segment;
 	hjg_device_run_steps(&launch->plan, HJG_PROGRAM_AT(const HjgKColumn, a->columns) + piece->first_column, rows);
+	flags = rows->flags;
 	if (launch->sink != NULL)
-		flags = launch->sink(launch->sink_arg, a, worker);
+		flags |= launch->sink(launch->sink_arg, a, worker);
 	else switch (launch->kernel)
 	{
 		case HJG_KERNEL_FILL_RECORDS:
-			flags = hjg_device_fill_rows(a, rows);
+			flags |= hjg_device_fill_rows(a, rows);
 			break;
 		case HJG_KERNEL_GROUP_ROWS:
-			flags = hjg_device_group_rows(a, &near, rows);
+			flags |= hjg_device_group_rows(a, &near, rows);
 			break;
 		case HJG_KERNEL_COUNT_GROUPS:
 			hjg_device_count_groups(launch->result, worker->own, rows);
@@ -157,6 +158,7 @@ run_piece(void *arg, int number, int worker_number)
 		memset(worker->own, 0, own_bytes(launch));
 		memset(worker->rows.tested, 0, sizeof(worker->rows.tested));
 		memset(worker->rows.passed, 0, sizeof(worker->rows.passed));
+		worker->rows.flags = 0;
 		for (int v = 0; v < HJG_PROGRAM_MAX_PAYLOAD; v++)
 			worker->bounds[v] = HJG_CPU_NO_BOUNDS;
 		worker->started = true;

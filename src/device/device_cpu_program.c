@@ -134,6 +134,27 @@ HjgProgramMachine hjg_cpu_machine = {
 
 /* ---- the program ---- */
 
+/* Describe the columns; strings: of those that are tested, in their order. */
+static void
+describe_columns(const HjgDeviceProgram *program, const HjgKeptFile *kept, HjgKColumn *columns, HjgDeviceStrings *strings)
+{
+	for (hjg_u32 c = 0; c < program->head->columns.n; c++)
+	{
+		const HjgProgramColumn *column = &program->columns[c];
+
+		if (program->column_rows[c] == 0)
+			continue;
+		if (column->test != HJG_PROGRAM_NO_TEST)
+		{
+			*strings = hjg_device_find_strings(program, c, kept);
+			columns[c] = (HjgKColumn) {.map = (hjg_u64) (size_t) strings++, .width = HJG_K_TESTED};
+		}
+		else
+			columns[c] = hjg_device_describe_column(program, c, (hjg_u64) (size_t) program->block,
+													(hjg_u64) (size_t) (kept->base + (column->place & ~HJG_PROGRAM_IN_BLOCK)));
+	}
+}
+
 HjgStatus
 hjg_device_run_on_cpu(int number, HjgProgramResult *result, const HjgDeviceProgram *program, const HjgKeptFile *kept)
 {
@@ -141,6 +162,7 @@ hjg_device_run_on_cpu(int number, HjgProgramResult *result, const HjgDeviceProgr
 	const hjg_u32 ncolumns = program->head->columns.n;
 	const size_t workers_bytes = (size_t) hjg_pool_nthreads(env->pool) * sizeof(HjgCpuWorker);
 	HjgKColumn *columns = calloc((size_t) ncolumns + 1, sizeof(HjgKColumn));
+	HjgDeviceStrings *strings = malloc(((size_t) ncolumns + 1) * sizeof(HjgDeviceStrings));
 	HjgProgramFacts facts;
 	HjgCpuRun	own = {
 		.run = {.machine = &hjg_cpu_machine, .program = program, .env = env, .block = (hjg_u64) (size_t) program->block,
@@ -148,15 +170,11 @@ hjg_device_run_on_cpu(int number, HjgProgramResult *result, const HjgDeviceProgr
 	};
 	HjgStatus	status = HJG_ERR_MEMORY;
 
-	if (columns == NULL)
-		return HJG_ERR_MEMORY;
-	own.workers = env->alloc(env->arg, workers_bytes);
-	for (hjg_u32 c = 0; c < ncolumns; c++)
-		if (program->column_rows[c] > 0)
-			columns[c] = hjg_device_describe_column(program, c, own.run.block,
-													(hjg_u64) (size_t) (kept->base + (program->columns[c].place & ~HJG_PROGRAM_IN_BLOCK)));
+	if (columns != NULL && strings != NULL)
+		own.workers = env->alloc(env->arg, workers_bytes);
 	if (own.workers != NULL)
 	{
+		describe_columns(program, kept, columns, strings);
 		status = hjg_device_run_pipelines(&own.run);
 		if (status == HJG_OK)
 			status = hjg_device_choose_groups(&own.run, result);
@@ -167,6 +185,7 @@ hjg_device_run_on_cpu(int number, HjgProgramResult *result, const HjgDeviceProgr
 		env->free(env->arg, own.workers, workers_bytes);
 	}
 	free(columns);
+	free(strings);
 	hjg_device_note_rows(program, &result->stats);
 	result->stats.build_ns = own.build_ns;
 	result->stats.probe_ns = own.probe_ns;

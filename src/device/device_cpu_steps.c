@@ -83,10 +83,29 @@ DEFINE_LOAD(hjg_u16)
 DEFINE_LOAD(hjg_u32)
 DEFINE_LOAD(hjg_u64)
 
+/* Test the strings of a column. */
+STEP void
+load_tested(const HjgKColumn *column, HjgCpuRows *rows, hjg_u32 reg)
+{
+	bool		passes[HJG_CPU_ROWS];
+
+	if (!hjg_device_test_rows(HJG_PROGRAM_AT(const HjgDeviceStrings, column->map), rows->numbers, rows->n, passes))
+		rows->flags |= HJG_K_STRING_UNKNOWN;
+	for (hjg_u32 i = 0; i < rows->n; i++)
+		rows->regs[reg][i] = passes[i];
+	rows->nullable &= ~BIT(reg);
+}
+
 STEP void
 load_codes(const HjgKColumn *column, HjgCpuRows *rows, hjg_u32 reg)
 {
 	int64_t    *to = rows->regs[reg];
+
+	if (column->width == HJG_K_TESTED)
+	{
+		load_tested(column, rows, reg);
+		return;
+	}
 
 	switch (column->width)
 	{

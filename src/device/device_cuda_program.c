@@ -32,6 +32,7 @@ typedef struct CudaRun
 	HjgMachineRun run;			/* first */
 	HjgCudaStream *stream;
 	HjgCudaGrant grant;
+	HjgCudaPtr	passes;			/* a boolean for each row of the columns that are tested */
 } CudaRun;
 
 /* ---- the machine ---- */
@@ -148,7 +149,7 @@ list_columns(const HjgDeviceProgram *program, HjgCudaColumn *list, hjg_u32 *plac
 				const hjg_u32 place = segment->first_column + c;
 				const HjgProgramColumn *column = &program->columns[place];
 
-				if (segment->nruns == 0 || (column->place & HJG_PROGRAM_IN_BLOCK) != 0 || places[place] != 0 ||
+				if (segment->nruns == 0 || column->test != HJG_PROGRAM_NO_TEST || (column->place & HJG_PROGRAM_IN_BLOCK) != 0 || places[place] != 0 ||
 					hjg_device_column_bytes(column, segment->nrows) == 0)
 					continue;
 				list[n] = (HjgCudaColumn) {.column = column, .nrows = segment->nrows};
@@ -165,15 +166,47 @@ write_descriptors(HjgMachineRun *run, const HjgCudaColumn *list, const hjg_u32 *
 	const HjgDeviceProgram *program = run->program;
 	const hjg_u32 n = program->head->columns.n;
 	HjgKColumn *columns = calloc((size_t) n + 1, sizeof(HjgKColumn));
+	HjgCudaPtr	passes = ((const CudaRun *) run)->passes;
 	HjgStatus	status;
 
 	if (columns == NULL)
 		return HJG_ERR_MEMORY;
 	for (hjg_u32 c = 0; c < n; c++)
-		if (program->column_rows[c] > 0)
+	{
+		if (program->column_rows[c] == 0)
+			continue;
+		if (program->columns[c].test == HJG_PROGRAM_NO_TEST)
 			columns[c] = hjg_device_describe_column(program, c, run->block, places[c] > 0 ? list[places[c] - 1].at : 0);
+		else
+		{
+			columns[c] = (HjgKColumn) {.codes = passes, .width = sizeof(bool)};
+			passes += (program->column_rows[c] + 7) / 8 * 8;
+		}
+	}
 	status = gpu_copy_in(run, run->columns, columns, n * sizeof(HjgKColumn));
 	free(columns);
+	return status;
+}
+
+/* Have the processor's threads test strings, and bring what they find. */
+static HjgStatus
+bring_passes(CudaRun *own, const HjgKeptFile *kept)
+{
+	const HjgEnv *env = own->run.env;
+	const size_t nbytes = hjg_device_passes_bytes(own->run.program);
+	bool	   *passes;
+	HjgStatus	status;
+
+	if (nbytes == 0)
+		return HJG_OK;
+	TRY(gpu_alloc(&own->run, nbytes, &own->passes));
+	passes = env->alloc(env->arg, nbytes);
+	if (passes == NULL)
+		return HJG_ERR_MEMORY;
+	status = hjg_device_test_columns(own->run.program, env, kept, passes);
+	if (status == HJG_OK)
+		status = gpu_copy_in(&own->run, own->passes, passes, nbytes);
+	env->free(env->arg, passes, nbytes);
 	return status;
 }
 
@@ -188,7 +221,7 @@ fixed_bytes(const HjgDeviceProgram *program)
 
 /* Run the program, whose columns are on the device. */
 static HjgStatus
-run_program(HjgMachineRun *run, HjgProgramResult *result, const HjgCudaColumn *list, const hjg_u32 *places)
+run_program(HjgMachineRun *run, HjgProgramResult *result, const HjgKeptFile *kept, const HjgCudaColumn *list, const hjg_u32 *places)
 {
 	const HjgDeviceProgram *program = run->program;
 
@@ -196,6 +229,7 @@ run_program(HjgMachineRun *run, HjgProgramResult *result, const HjgCudaColumn *l
 	TRY(gpu_alloc(run, program->head->columns.n * sizeof(HjgKColumn), &run->columns));
 	TRY(gpu_alloc(run, sizeof(HjgProgramFacts), &run->facts));
 	TRY(gpu_copy_in(run, run->block, program->block, program->nbytes));
+	TRY(bring_passes((CudaRun *) run, kept));
 	TRY(write_descriptors(run, list, places));
 	TRY(hjg_device_run_pipelines(run));
 	return hjg_device_choose_groups(run, result);
@@ -209,6 +243,7 @@ free_memory(CudaRun *own)
 	hjg_cuda_free(own->stream, own->run.block);
 	hjg_cuda_free(own->stream, own->run.columns);
 	hjg_cuda_free(own->stream, own->run.facts);
+	hjg_cuda_free(own->stream, own->passes);
 }
 
 static void
@@ -252,7 +287,7 @@ run_on_device(HjgCudaDevice *device, HjgProgramResult *result, const HjgDevicePr
 		status = hjg_cuda_resident_bring(streams, result->env, kept, list, n);
 		if (status == HJG_OK)
 		{
-			status = run_program(&own.run, result, list, places);
+			status = run_program(&own.run, result, kept, list, places);
 			free_memory(&own);
 			hjg_cuda_resident_release(device, list, n);
 		}

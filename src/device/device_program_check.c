@@ -74,6 +74,8 @@ hjg_device_program_free(HjgDeviceProgram *program)
 	if (program->block != NULL)
 		program->env->free(program->env->arg, program->block, program->nbytes + 1);
 	free(program->column_rows);
+	free(program->tests);
+	free(program->strings);
 	*program = (HjgDeviceProgram) {0};
 }
 
@@ -104,6 +106,8 @@ check_arrays(HjgDeviceProgram *program)
 	program->maps = find_array(program, head->maps, sizeof(hjg_u32));
 	program->sets = find_array(program, head->values, sizeof(int64_t));
 	program->arguments = find_array(program, head->arguments, sizeof(HjgProgramArgument));
+	REQUIRE(find_array(program, head->tests, sizeof(HjgProgramTest)) != NULL && find_array(program, head->strings, sizeof(HjgProgramString)) != NULL &&
+			find_array(program, head->bytes, 1) != NULL, "the place of tests");
 	REQUIRE(program->pipelines != NULL && program->tables != NULL && program->steps != NULL && program->segments != NULL &&
 			program->columns != NULL && program->runs != NULL && program->maps != NULL && program->sets != NULL &&
 			program->arguments != NULL, "the place of an array");
@@ -238,6 +242,8 @@ check_column(const HjgDeviceProgram *program, const HjgProgramColumn *column, hj
 	REQUIRE(column->nbytes == 0 || (place % 8 == 0 && column->nbytes % 8 == 0 && is_range(place, column->nbytes, room)), "the place of a column");
 	REQUIRE(hjg_device_column_bytes(column, nrows) <= column->nbytes, "the size of a column");
 	REQUIRE(column->map == HJG_PROGRAM_NO_MAP || is_range(column->map, column->nwords, program->head->maps.n), "a column's map");
+	REQUIRE(column->test == HJG_PROGRAM_NO_TEST || (column->test < program->head->tests.n && width == sizeof(hjg_u32) &&
+			hjg_device_strings_off(column, nrows) <= column->nbytes), "a column's test");
 	return NULL;
 }
 
@@ -318,6 +324,7 @@ hjg_device_program_check(HjgDeviceProgram *program, hjg_u64 kept_bytes)
 
 	CHECK(check_arrays(program));
 	CHECK(check_tables(program));
+	CHECK(hjg_device_check_tests(program));
 	program->column_rows = calloc((size_t) program->head->columns.n + 1, sizeof(hjg_u32));
 	REQUIRE(program->column_rows != NULL, "memory for its check");
 	for (hjg_u32 p = 0; p < program->head->pipelines.n; p++)

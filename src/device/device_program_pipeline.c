@@ -181,7 +181,7 @@ fill_growing(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 exp
 		hjg_device_free_records(run, &args->sink);
 		if (status != HJG_OK)
 			return status;
-		if ((flags & (HJG_K_KEY_TWICE | HJG_K_KEY_UNBOUNDED)) != 0)
+		if ((flags & (HJG_K_KEY_TWICE | HJG_K_KEY_UNBOUNDED | HJG_K_STRING_UNKNOWN)) != 0)
 			return HJG_ERR_INPUT;
 		if (nrecords >= most)
 			return HJG_ERR_INPUT;

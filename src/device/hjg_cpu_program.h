@@ -25,6 +25,7 @@ typedef struct HjgCpuRows
 	hjg_u32		n;
 	hjg_u32		nullable;		/* a bit for each register that is NULL in some row; the bits of others mean nothing */
 	hjg_u32		segment;		/* number of the segment that they come from */
+	hjg_u32		flags;			/* HJG_K_STRING_UNKNOWN: so it was for a row of this launch */
 	bool		consecutive;	/* numbers[i] = numbers[0] + i */
 	hjg_u32		numbers[HJG_CPU_ROWS];	/* in the segment, or slots of groups */
 	hjg_u32		nulls[HJG_CPU_ROWS];	/* a bit for each register */

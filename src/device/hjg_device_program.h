@@ -10,6 +10,7 @@
 
 #include "device/hjg_device.h"
 #include "layout/hjg_program.h"
+#include "vector/hjg_vector.h"
 
 /* After the check everything in it may be used as it is. */
 typedef struct HjgDeviceProgram
@@ -27,6 +28,8 @@ typedef struct HjgDeviceProgram
 	const hjg_u32 *maps;
 	const int64_t *sets;
 	const HjgProgramArgument *arguments;
+	HjgFilter  *tests;			/* of strings, with */
+	HjgBytes   *strings;		/* what they are compared with */
 	hjg_u32    *column_rows;	/* rows of each column; 0: no pipeline reads it */
 	hjg_u32		nregisters[HJG_PROGRAM_MAX_PIPELINES];	/* registers of each pipeline are below, */
 	hjg_u32		result_registers;	/* and those of the result */
@@ -51,6 +54,36 @@ hjg_device_column_bytes(const HjgProgramColumn *column, hjg_u32 nrows)
 {
 	return column->nbytes == 0 ? 0 : hjg_device_null_bytes(column, nrows) + (hjg_u64) nrows * column->width;
 }
+
+/* Count those of a column of tested strings, before the first of these. */
+static inline hjg_u64
+hjg_device_strings_off(const HjgProgramColumn *column, hjg_u32 nrows)
+{
+	return hjg_device_null_bytes(column, nrows) + ((hjg_u64) nrows + 1) / 2 * 8;
+}
+
+/* ---- tests of strings (device_program_strings.c) ---- */
+
+/* The strings of a column. */
+typedef struct HjgDeviceStrings
+{
+	const HjgFilter *test;
+	const hjg_u8 *nulls;		/* a bit for each row, or NULL */
+	const hjg_u32 *places;
+	const char *strings;
+	size_t		nbytes;			/* of the strings */
+} HjgDeviceStrings;
+
+/* Prepare the tests of a program; returns what is wrong with them, or NULL. */
+extern const char *hjg_device_check_tests(HjgDeviceProgram *program);
+/* Find the strings of a column that is tested. */
+extern HjgDeviceStrings hjg_device_find_strings(const HjgDeviceProgram *program, hjg_u32 number, const HjgKeptFile *kept);
+/* Find which of at most HJG_MAX_VECTOR_ROWS rows, with these numbers, pass; false: one of their strings cannot be read. */
+extern bool hjg_device_test_rows(const HjgDeviceStrings *strings, const hjg_u32 *rows, hjg_u32 n, bool *passes);
+/* Count the bytes for a boolean for each row of each column that is tested, a column's from a multiple of 8 on, in their order; */
+extern size_t hjg_device_passes_bytes(const HjgDeviceProgram *program);
+/* and find these, by all threads. */
+extern HjgStatus hjg_device_test_columns(const HjgDeviceProgram *program, const HjgEnv *env, const HjgKeptFile *kept, bool *passes);
 
 /* ---- results ---- */
 

@@ -126,7 +126,7 @@ typedef enum HjgKeptCode
 
 /*
  * A column of a segment. Its memory holds, each from a multiple of 8 bytes on: a bit for each row that is NULL, if there are any;
- * codes[nrows], or places[nrows + 1] as uint32; for words, places[nwords + 1] as uint32; the bytes that places point into.
+ * codes[nrows], or places[nrows] as uint32; for words, places[nwords] as uint32; the bytes that places point into.
  */
 typedef struct HjgKeptColumn
 {
@@ -135,6 +135,7 @@ typedef struct HjgKeptColumn
 	uint8		width;			/* bytes of a code of HjgCodes; of a word's number: 1 or 2 */
 	int16		scale;
 	bool		has_nulls;
+	bool		has_packed;		/* of bytes: some are compressed */
 	Oid			type;
 	uint32		nwords;
 	int64		least;			/* of integers and numbers, */
@@ -340,8 +341,8 @@ extern HjgKeptFound hjg_kept_view(const HjgKeptSegment *segment, AttrNumber attn
 extern void hjg_kept_view_at(const HjgKeptColumn *column, uint32 nrows, const char *memory, HjgKeptView *view);
 /* Is the column's memory as it was written? To be asked before it is read. */
 extern bool hjg_kept_check(const HjgKeptView *view);
-/* Are its strings? That is enough to read them alone. */
-extern bool hjg_kept_check_strings(const HjgKeptView *view);
+/* Are its words? That is enough to read them alone. */
+extern bool hjg_kept_check_words(const HjgKeptView *view);
 /*
  * Read rows[0 .. nrows - 1], each counted from the segment's row `first`, into the vector; rows NULL: those from first on.
  * numerics: space for values of kept numbers in core's form, or NULL: they become the vector's numbers.

@@ -64,6 +64,7 @@ typedef struct BuiltColumn
 	int64	   *integers;		/* [MOST_ROWS]: integers and numbers; 0 of a NULL */
 	Words	   *words;
 	uint32	   *places;			/* [MOST_ROWS]: of bytes; 0 of a NULL */
+	bool		has_packed;		/* a value is compressed */
 	StringInfoData bytes;
 } BuiltColumn;
 
@@ -109,7 +110,7 @@ hjg_kept_builder_reset(HjgKeptBuilder *builder)
 
 		column->form = column->wish.numeric ? FORM_NUMBERS : column->wish.attbyval ? FORM_INTEGERS : FORM_WORDS;
 		column->scale = -1;
-		column->has_nulls = false;
+		column->has_nulls = column->has_packed = false;
 		resetStringInfo(&column->bytes);
 		if (column->words != NULL)
 		{
@@ -231,6 +232,7 @@ collect_value(HjgKeptBuilder *builder, BuiltColumn *column, uint32 row, const ch
 		column->form = FORM_NONE;
 		return;
 	}
+	column->has_packed |= attlen == -1 && VARATT_IS_COMPRESSED(value);
 	nbytes = hjg_vector_referred_bytes(attlen, value);
 	if (column->form == FORM_WORDS)
 	{
@@ -454,6 +456,7 @@ plan_column(BuiltColumn *column, uint32 nrows, HjgKeptColumn *kept)
 	else if (column->form == FORM_BYTES && column->bytes.len <= (Size) nrows * MOST_BYTES)
 	{
 		kept->code = HJG_KEPT_BYTES;
+		kept->has_packed = column->has_packed;
 		kept->nbytes = nulls + MAXALIGN(nrows * sizeof(uint32)) + MAXALIGN(column->bytes.len);
 	}
 	if (kept->code == HJG_KEPT_NOT)

@@ -73,12 +73,10 @@ hjg_kept_check(const HjgKeptView *view)
 }
 
 bool
-hjg_kept_check_strings(const HjgKeptView *view)
+hjg_kept_check_words(const HjgKeptView *view)
 {
 	const char *words = (const char *) view->places;
 
-	if (view->column->code == HJG_KEPT_BYTES)
-		return hjg_kept_check(view);
 	return view->column->code != HJG_KEPT_WORDS || words == NULL ||
 		hjg_kept_checksum(words, view->memory + view->column->nbytes - words) == view->column->words_checksum;
 }

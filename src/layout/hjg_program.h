@@ -45,6 +45,9 @@
 /* "No map": the column's codes are values. */
 #define HJG_PROGRAM_NO_MAP 0xFFFFFFFFu
 
+/* "No test": a column's strings have codes, or it has none. */
+#define HJG_PROGRAM_NO_TEST 0xFFFFFFFFu
+
 /* Flag in a column's place: an offset in the program's own block; otherwise an offset in the file of kept columns. */
 #define HJG_PROGRAM_IN_BLOCK (1ull << 63)
 
@@ -109,7 +112,35 @@ typedef struct HjgProgramColumn
 	hjg_u32		has_nulls;		/* the first ((nrows + 7) / 8) bytes, up to a multiple of 8, are bits */
 	hjg_u32		map;			/* of words: value = maps[map + code], as an unsigned number; or HJG_PROGRAM_NO_MAP */
 	hjg_u32		nwords;			/* codes are below; a greater one means 0 */
+	hjg_u32		test;			/* number of a test, see below; or HJG_PROGRAM_NO_TEST */
+	hjg_u32		pad;
 } HjgProgramColumn;
+
+/*
+ * A test of strings that have no codes: the column's value is 1 where a string passes, and otherwise 0, also for a NULL.  Codes, of 4 bytes, are places
+ * in what follows them, from a multiple of 8 bytes on: there a string begins with its length, as in a table's row, and is not compressed.
+ */
+typedef enum HjgProgramTestKind
+{
+	HJG_PROGRAM_IN_LIST,		/* is it one of these strings? */
+	HJG_PROGRAM_LIKE,			/* does it begin with the first one, end with the last one, and have the others between, in this order? */
+	HJG_PROGRAM_TEST_KINDS
+} HjgProgramTestKind;
+
+typedef struct HjgProgramTest
+{
+	hjg_u32		kind;			/* HjgProgramTestKind */
+	hjg_u32		negated;		/* 1: those pass that it is not true for */
+	hjg_u32		padded;			/* 1, of a list: spaces at the end do not count */
+	hjg_u32		nstrings;		/* each test's are behind those of the test before it */
+} HjgProgramTest;
+
+/* A string of a test, in the array of bytes. */
+typedef struct HjgProgramString
+{
+	hjg_u32		off;
+	hjg_u32		nbytes;
+} HjgProgramString;
 
 /* Rows of a segment, [first_row, end_row), that the query sees. */
 typedef struct HjgProgramRun
@@ -209,6 +240,9 @@ typedef struct HjgProgram
 	HjgProgramArray maps;		/* hjg_u32 */
 	HjgProgramArray values;		/* int64_t, of sets */
 	HjgProgramArray arguments;	/* HjgProgramArgument */
+	HjgProgramArray tests;		/* HjgProgramTest */
+	HjgProgramArray strings;	/* HjgProgramString */
+	HjgProgramArray bytes;		/* char, of strings */
 	hjg_u32		first_step;		/* of the result: groups that do not go on are not in it */
 	hjg_u32		nsteps;
 	hjg_u32		order;			/* register by which the groups are ordered, after these steps */

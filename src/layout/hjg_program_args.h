@@ -16,6 +16,9 @@
 /* Most rows between the first and the last of a piece. */
 #define HJG_K_PIECE_ROWS 4096u
 
+/* In the place of the width of a column's codes: strings are tested where they are (device_program_strings.c). */
+#define HJG_K_TESTED 16u
+
 /* A column of a segment in device memory. */
 typedef struct HjgKColumn
 {
@@ -23,7 +26,7 @@ typedef struct HjgKColumn
 	hjg_u64		nulls;			/* a bit for each row, or 0 */
 	hjg_u64		map;			/* hjg_u32[nwords], or 0 */
 	int64_t		least;
-	hjg_u32		width;
+	hjg_u32		width;			/* of a code; or HJG_K_TESTED, on threads alone: map is a HjgDeviceStrings */
 	hjg_u32		nwords;
 } HjgKColumn;
 
@@ -89,6 +92,7 @@ typedef struct HjgKArgument
 #define HJG_K_TABLE_FULL 1u
 #define HJG_K_KEY_TWICE 2u
 #define HJG_K_KEY_UNBOUNDED 4u	/* a key is not within its bounds */
+#define HJG_K_STRING_UNKNOWN 8u	/* a string that is to be tested cannot be read */
 
 /* hjg_k_fill_records, hjg_k_group_rows: a pipeline. Its rows are those of the pieces, or the groups of the source in these slots. */
 typedef struct HjgKPipeline

@@ -401,7 +401,7 @@ typedef struct HjgProgramShape
 	double		driving_probes; /* of these, by the last pipeline, */
 	double		entered;		/* and rows that are entered into them, */
 	double		table_bytes;	/* which take so much memory, with the groups, on the processor's threads */
-	double		strings;		/* that are tested one by one by the backend */
+	double		strings;		/* that are tested one by one */
 	double		word_pages;		/* pages times the columns of other strings */
 	double		live_pages;		/* that are read, as they have changed, */
 	double		live_rows;		/* and their rows */
@@ -414,7 +414,7 @@ typedef struct HjgProgramShape
  * Predict the time of a program, with that of the backend that writes it, on so many GPUs: each has a part of the rows of the last pipeline, and
  * makes all hash tables.
  */
-extern double hjg_model_program_ns(const HjgProgramShape *shape, int ndevices);
+extern double hjg_model_program_ns(const HjgProgramShape *shape, int ndevices, int nthreads);
 /* The same on so many threads of the processor. */
 extern double hjg_model_program_threads_ns(const HjgProgramShape *shape, int nthreads);
 

@@ -21,8 +21,8 @@
 #define LIVE_PAGE_NS 3000
 #define LIVE_ROW_NS 100
 
-/* Testing a string. */
-#define STRING_NS 30
+/* Testing a string, by one of the processor's threads. */
+#define STRING_NS 40
 
 /* Costs on a device, of which it has one or several. */
 typedef struct ProgramUnits
@@ -71,14 +71,14 @@ static double
 written_ns(const HjgProgramShape *shape)
 {
 	return START_NS + shape->pages / SEGMENT_PAGES * SEGMENT_NS + shape->column_pages / SEGMENT_PAGES * SEGMENT_COLUMN_NS +
-		shape->word_pages / SEGMENT_PAGES * SEGMENT_WORDS_NS + shape->strings * STRING_NS +
+		shape->word_pages / SEGMENT_PAGES * SEGMENT_WORDS_NS +
 		shape->live_pages * LIVE_PAGE_NS + shape->live_rows * LIVE_ROW_NS + shape->ngroups * GROUP_NS;
 }
 
 double
-hjg_model_program_ns(const HjgProgramShape *shape, int ndevices)
+hjg_model_program_ns(const HjgProgramShape *shape, int ndevices, int nthreads)
 {
-	return written_ns(shape) + gpu_units.start_ns + shape->ntables * gpu_units.table_ns + built_ns(shape, &gpu_units) +
+	return written_ns(shape) + shape->strings * STRING_NS / nthreads + gpu_units.start_ns + shape->ntables * gpu_units.table_ns + built_ns(shape, &gpu_units) +
 		grouped_ns(shape, &gpu_units) / ndevices + (ndevices - 1) * (DEVICE_NS + shape->ngroups * GROUP_AGAIN_NS);
 }
 
@@ -86,5 +86,5 @@ double
 hjg_model_program_threads_ns(const HjgProgramShape *shape, int nthreads)
 {
 	return written_ns(shape) + thread_units.start_ns + shape->ntables * thread_units.table_ns +
-		(built_ns(shape, &thread_units) + grouped_ns(shape, &thread_units)) / nthreads;
+		(shape->strings * STRING_NS + built_ns(shape, &thread_units) + grouped_ns(shape, &thread_units)) / nthreads;
 }

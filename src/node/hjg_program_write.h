@@ -70,6 +70,7 @@ typedef struct HjgProgramSource
 	int			collected;
 	const HjgFilter *test;		/* of strings: 1 for those that pass; */
 	HjgProgramWords *words;		/* or their numbers; both NULL: no map */
+	uint32		written;		/* 1 + the number of the test in the program; 0: it is not there */
 } HjgProgramSource;
 
 /* Bytes of the arrays of which programs have parts of their own. */
@@ -111,6 +112,9 @@ struct HjgProgramWriter
 	StringInfoData maps;
 	StringInfoData values;
 	StringInfoData arguments;
+	StringInfoData tests;
+	StringInfoData strings;
+	StringInfoData bytes;
 	StringInfoData memory;		/* columns of rows that are not kept */
 	uint64		nstrings;		/* that were looked at */
 

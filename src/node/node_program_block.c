@@ -2,7 +2,8 @@
  * node_program_block.c
  *	  The block of a program while it is written: its arrays, the registers and columns of the current pipeline.
  *
- * The columns of a pipeline's segments are written at its end, when all are known.
+ * The columns of a pipeline's segments are written at its end, when all are known. Strings are tested here, each different one of a segment, or,
+ * where they have no codes, by the device process's threads (device_program_strings.c).
  *
  * For several devices as many blocks are put together. They differ only in the segments of the last pipeline, with their columns and runs:
  * these are divided by the segments' numbers, so that a device reads the same ones of a table in each query, and their columns stay in its
@@ -25,7 +26,7 @@ hjg_program_writer_create(EState *estate, HjgProgramRowsWriter write_rows, int n
 	HjgProgramWriter *writer = palloc0(sizeof(HjgProgramWriter));
 	StringInfo	arrays[] = {
 		&writer->pipelines, &writer->tables, &writer->steps, &writer->segments, &writer->columns, &writer->runs, &writer->maps,
-		&writer->values, &writer->arguments, &writer->memory
+		&writer->values, &writer->arguments, &writer->tests, &writer->strings, &writer->bytes, &writer->memory
 	};
 
 	writer->estate = estate;
@@ -346,18 +347,39 @@ copy_memory(HjgProgramWriter *writer, const HjgKeptView *view)
 	return place | HJG_PROGRAM_IN_BLOCK;
 }
 
-/* Write a column of booleans in the place of strings that have no codes: do they pass the source's test? */
+/* Write a test of strings, for which the device process reads them; returns its number. */
+static uint32
+write_test(HjgProgramWriter *writer, const HjgFilter *leaf)
+{
+	HjgProgramTest test = {
+		.kind = leaf->kind == HJG_FILTER_LIKE ? HJG_PROGRAM_LIKE : HJG_PROGRAM_IN_LIST, .negated = leaf->negated, .padded = leaf->padded,
+		.nstrings = leaf->nset
+	};
+
+	for (int i = 0; i < leaf->nset; i++)
+	{
+		const HjgProgramString string = {.off = writer->bytes.len, .nbytes = leaf->bytes[i].nbytes};
+
+		appendBinaryStringInfo(&writer->strings, (const char *) &string, sizeof(string));
+		appendBinaryStringInfo(&writer->bytes, leaf->bytes[i].data, leaf->bytes[i].nbytes);
+	}
+	appendBinaryStringInfo(&writer->tests, (const char *) &test, sizeof(test));
+	return writer->tests.len / sizeof(test) - 1;
+}
+
+/* Write a column of booleans in the place of strings that the device process cannot read: do they pass the source's test? */
 static bool
 write_passes(HjgProgramWriter *writer, const HjgProgramSource *source, const HjgKeptView *view, HjgProgramColumn *column)
 {
 	const char *values[HJG_MAX_VECTOR_ROWS];
 
-	if (source->test == NULL)
-		return hjg_program_refuse(writer, "strings have no codes");
+	if (!hjg_kept_check(view))
+		return hjg_program_refuse(writer, "kept strings are not as they were written");
 	if (!note_strings(writer, view->nrows))
 		return false;
 	*column = (HjgProgramColumn) {
-		.place = (uint64) writer->memory.len | HJG_PROGRAM_IN_BLOCK, .nbytes = MAXALIGN(view->nrows), .width = sizeof(bool), .map = HJG_PROGRAM_NO_MAP
+		.place = (uint64) writer->memory.len | HJG_PROGRAM_IN_BLOCK, .nbytes = MAXALIGN(view->nrows), .width = sizeof(bool), .map = HJG_PROGRAM_NO_MAP,
+		.test = HJG_PROGRAM_NO_TEST
 	};
 	for (uint32 from = 0; from < view->nrows; from += HJG_MAX_VECTOR_ROWS)
 	{
@@ -372,22 +394,31 @@ write_passes(HjgProgramWriter *writer, const HjgProgramSource *source, const Hjg
 }
 
 static bool
-write_source(HjgProgramWriter *writer, const HjgProgramSource *source, const HjgCollectedSegment *segment, HjgProgramColumn *column)
+write_source(HjgProgramWriter *writer, HjgProgramSource *source, const HjgCollectedSegment *segment, HjgProgramColumn *column)
 {
 	HjgKeptView view;
 	const HjgKeptColumn *kept;
 
 	hjg_scan_collected_view(segment, source->collected, &view);
 	kept = view.column;
-	if (kept->code == HJG_KEPT_BYTES)
+	if (kept->code == HJG_KEPT_BYTES && source->test == NULL)
+		return hjg_program_refuse(writer, "strings have no codes");
+	if (kept->code == HJG_KEPT_BYTES && (kept->has_packed || source->test->slice != NULL))
 		return write_passes(writer, source, &view, column);
 	*column = (HjgProgramColumn) {
 		.nbytes = view.memory != NULL ? kept->nbytes : 0, .checksum = kept->checksum, .id = segment->memory != NULL ? 0 : kept->id,
-		.least = kept->code == HJG_KEPT_WORDS ? 0 : kept->least, .width = kept->width, .has_nulls = kept->has_nulls, .nwords = kept->nwords
+		.least = kept->code == HJG_KEPT_WORDS ? 0 : kept->least, .width = kept->width, .has_nulls = kept->has_nulls, .nwords = kept->nwords,
+		.map = HJG_PROGRAM_NO_MAP, .test = HJG_PROGRAM_NO_TEST
 	};
 	if (column->nbytes > 0)
 		column->place = segment->memory != NULL ? copy_memory(writer, &view) : hjg_kept_offset(view.memory);
-	return write_map(writer, source, &view, &column->map);
+	if (kept->code != HJG_KEPT_BYTES)
+		return write_map(writer, source, &view, &column->map);
+	if (source->written == 0)
+		source->written = 1 + write_test(writer, source->test);
+	column->width = sizeof(uint32);
+	column->test = source->written - 1;
+	return true;
 }
 
 /* Write the collection's segment of this number for a share, whose block has neither columns nor runs of the shares before. */
@@ -515,6 +546,9 @@ put_together(HjgProgramWriter *writer, const HjgProgramShare *share, HjgProgramT
 	add_array(task, &writer->maps, sizeof(uint32), &head->maps);
 	add_array(task, &writer->values, sizeof(int64), &head->values);
 	add_array(task, &writer->arguments, sizeof(HjgProgramArgument), &head->arguments);
+	add_array(task, &writer->tests, sizeof(HjgProgramTest), &head->tests);
+	add_array(task, &writer->strings, sizeof(HjgProgramString), &head->strings);
+	add_array(task, &writer->bytes, 1, &head->bytes);
 	add_array(task, &writer->memory, 1, &memory);
 	add_shared_array(task, &writer->segments, common->segments, share->start.segments, share->end.segments, sizeof(HjgProgramSegment), &head->segments);
 	add_shared_array(task, &writer->columns, common->columns, share->start.columns, share->end.columns, sizeof(HjgProgramColumn), &head->columns);

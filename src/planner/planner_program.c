@@ -309,8 +309,8 @@ hjg_planner_program_rows(PlannerInfo *root, const RelOptInfo *rel)
 static double
 gpus_ns(const HjgPlannerGpu *gpu, const HjgProgramShape *shape, bool may_divide, HjgDeviceId *device)
 {
-	const double one_ns = hjg_model_program_ns(shape, 1);
-	const double all_ns = hjg_model_program_ns(shape, gpu->ngpus);
+	const double one_ns = hjg_model_program_ns(shape, 1, hjg_planner_threads());
+	const double all_ns = hjg_model_program_ns(shape, gpu->ngpus, hjg_planner_threads());
 	const bool	divide = may_divide && gpu->ngpus > 1 && (all_ns < WORTH_DIVIDING * one_ns || hjg_force);
 
 	*device = (HjgDeviceId) {.kind = HJG_KIND_CUDA, .number = divide ? HJG_NO_NUMBER : gpu->number};

@@ -71,7 +71,7 @@ typedef struct HjgKeptOpener
 	BlockNumber nblocks;		/* of the table */
 	bool		fills;			/* segments are made: */
 	bool		fills_all;		/* all, or a part */
-	bool		reads_strings_only;	/* of the columns' memory: the rest need not be whole */
+	bool		reads_words_only;	/* of the columns' memory: the rest need not be whole */
 
 	HjgKeptLook look;			/* at the map: that of the open segment */
 	uint32		nvisited;		/* segments, so far, */

@@ -254,7 +254,7 @@ begin_collection(Collector *collector, double most_live)
 	HjgCollection *to = collector->to;
 
 	opener->nblocks = ((HeapScanDesc) collector->scan)->rs_nblocks;
-	opener->reads_strings_only = true;
+	opener->reads_words_only = true;
 	opener->fills = hjg_scan_kept_opener_note(opener);
 	if (!opener->fills || !hjg_kept_promises(opener->hold, hjg_kept_count_segments(opener->nblocks)))
 		return NOT_KEPT;

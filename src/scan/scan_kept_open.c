@@ -160,13 +160,13 @@ is_excluded(const HjgKeptOpener *opener, bool checked)
 static bool
 are_columns_whole(const HjgKeptOpener *opener)
 {
-	const bool	strings_only = opener->reads_strings_only && hjg_verify_share == 0;
+	const bool	words_only = opener->reads_words_only && hjg_verify_share == 0;
 
 	for (int c = 0; c < opener->nwishes; c++)
 	{
 		const HjgKeptView *view = &opener->views[opener->wishes[c].attno];
 
-		if (!(strings_only ? hjg_kept_check_strings(view) : hjg_kept_check(view)))
+		if (!(words_only ? hjg_kept_check_words(view) : hjg_kept_check(view)))
 			return false;
 	}
 	return true;

@@ -501,18 +501,18 @@ test_programs(void)
 	HjgProgramShape large = {.ntables = 2, .values = 2.1e9, .driving_values = 2e9, .probes = 1e9, .driving_probes = 1e9, .entered = 1e6, .grouped = 1e9, .ngroups = 10, .nsteps = 3};
 	HjgProgramShape other;
 
-	ok(hjg_model_program_ns(&small, 2) > hjg_model_program_ns(&small, 1), "a second GPU does not pay for a program of few rows");
-	ok(hjg_model_program_ns(&large, 2) < 0.55 * hjg_model_program_ns(&large, 1), "it does for one of many rows");
-	ok(hjg_model_program_ns(&large, 4) < hjg_model_program_ns(&large, 2), "and so do more of them");
+	ok(hjg_model_program_ns(&small, 2, 4) > hjg_model_program_ns(&small, 1, 4), "a second GPU does not pay for a program of few rows");
+	ok(hjg_model_program_ns(&large, 2, 4) < 0.55 * hjg_model_program_ns(&large, 1, 4), "it does for one of many rows");
+	ok(hjg_model_program_ns(&large, 4, 4) < hjg_model_program_ns(&large, 2, 4), "and so do more of them");
 	large.driving_values = large.driving_probes = large.grouped = 1e6;
-	ok(hjg_model_program_ns(&large, 2) > hjg_model_program_ns(&large, 1), "but not where most of the rows are in hash tables, which each GPU makes");
+	ok(hjg_model_program_ns(&large, 2, 4) > hjg_model_program_ns(&large, 1, 4), "but not where most of the rows are in hash tables, which each GPU makes");
 	large.ngroups = 1e6;
 	large.driving_values = 2e9;
-	ok(hjg_model_program_ns(&large, 8) > hjg_model_program_ns(&large, 1), "nor where groups are many");
+	ok(hjg_model_program_ns(&large, 8, 4) > hjg_model_program_ns(&large, 1, 4), "nor where groups are many");
 	other = large;
 	other.live_pages = 1000;
 	other.live_rows = 50000;
-	ok(hjg_model_program_ns(&other, 1) > hjg_model_program_ns(&large, 1) + 5e6, "blocks that have changed are charged");
+	ok(hjg_model_program_ns(&other, 1, 4) > hjg_model_program_ns(&large, 1, 4) + 5e6, "blocks that have changed are charged");
 }
 
 int
