@@ -136,7 +136,7 @@ HjgProgramMachine hjg_cpu_machine = {
 
 /* Describe the columns; strings: of those that are tested, in their order. */
 static void
-describe_columns(const HjgDeviceProgram *program, const HjgKeptFile *kept, HjgKColumn *columns, HjgDeviceStrings *strings)
+describe_where_kept(const HjgDeviceProgram *program, const HjgKeptFile *kept, HjgKColumn *columns, HjgDeviceStrings *strings)
 {
 	for (hjg_u32 c = 0; c < program->head->columns.n; c++)
 	{
@@ -174,8 +174,10 @@ hjg_device_run_on_cpu(int number, HjgProgramResult *result, const HjgDeviceProgr
 		own.workers = env->alloc(env->arg, workers_bytes);
 	if (own.workers != NULL)
 	{
-		describe_columns(program, kept, columns, strings);
-		status = hjg_device_run_pipelines(&own.run);
+		describe_where_kept(program, kept, columns, strings);
+		status = hjg_device_test_columns(program, env, kept, NULL);
+		if (status == HJG_OK)
+			status = hjg_device_run_pipelines(&own.run);
 		if (status == HJG_OK)
 			status = hjg_device_choose_groups(&own.run, result);
 		hjg_device_free_tables(&own.run);

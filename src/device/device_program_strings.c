@@ -4,12 +4,14 @@
  *
  * A program that runs on threads tests the rows that come to the step (device_cpu_steps.c); for a GPU all rows are tested before.
  *
- * Where a string is said to be, and how long it says that it is, is checked for each of them: nothing outside of the column's memory is read.
+ * Kept strings are compared with their checksums first.  Still, where a string is said to be, and how long it says that it is, is checked for each of
+ * them: nothing outside of the column's memory is read.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/hjg_device_program.h"
+#include "device/hjg_device_program_run.h"
+#include "layout/hjg_checksum.h"
 
 /* ---- tests ---- */
 
@@ -137,9 +139,9 @@ typedef struct TestTask
 	const HjgEnv *env;
 	const HjgKeptFile *kept;
 	const TestedColumn *columns;
-	bool	   *passes;
+	bool	   *passes;			/* NULL: strings are not tested, only compared with their checksums */
 	bool		cancelled;		/* atomic */
-	bool		unreadable;		/* atomic */
+	bool		wrong;			/* atomic */
 } TestTask;
 
 /* List the columns that are tested; returns their number. columns NULL: adds up the bytes of their results. */
@@ -170,27 +172,44 @@ hjg_device_passes_bytes(const HjgDeviceProgram *program)
 	return nbytes;
 }
 
-static void
-test_column(void *arg, int piece, int worker)
+/* Is a kept column's memory as it was written? */
+static bool
+is_as_written(const TestTask *task, const HjgProgramColumn *column)
 {
-	TestTask   *task = arg;
-	const TestedColumn *column = &task->columns[piece];
+	return (column->place & HJG_PROGRAM_IN_BLOCK) != 0 || hjg_checksum_column(task->kept->base + column->place, column->nbytes) == column->checksum;
+}
+
+/* Test all strings of a column; false: one cannot be read. */
+static bool
+test_all(TestTask *task, const TestedColumn *column)
+{
 	const HjgDeviceStrings strings = hjg_device_find_strings(task->program, column->number, task->kept);
 	const hjg_u32 nrows = task->program->column_rows[column->number];
 	hjg_u32		rows[HJG_MAX_VECTOR_ROWS];
 
 	for (hjg_u32 first = 0, n; first < nrows; first += n)
 	{
-		if (__atomic_load_n(&task->cancelled, __ATOMIC_RELAXED))
-			return;
-		if (task->env->poll != NULL && task->env->poll(task->env->arg))
-			__atomic_store_n(&task->cancelled, true, __ATOMIC_RELAXED);
+		if (hjg_device_stopped(task->env, &task->cancelled))
+			return true;
 		n = nrows - first < HJG_MAX_VECTOR_ROWS ? nrows - first : HJG_MAX_VECTOR_ROWS;
 		for (hjg_u32 i = 0; i < n; i++)
 			rows[i] = first + i;
 		if (!hjg_device_test_rows(&strings, rows, n, task->passes + column->at + first))
-			__atomic_store_n(&task->unreadable, true, __ATOMIC_RELAXED);
+			return false;
 	}
+	return true;
+}
+
+static void
+test_column(void *arg, int piece, int worker)
+{
+	TestTask   *task = arg;
+	const TestedColumn *column = &task->columns[piece];
+
+	if (hjg_device_stopped(task->env, &task->cancelled) || __atomic_load_n(&task->wrong, __ATOMIC_RELAXED))
+		return;
+	if (!is_as_written(task, &task->program->columns[column->number]) || (task->passes != NULL && !test_all(task, column)))
+		__atomic_store_n(&task->wrong, true, __ATOMIC_RELAXED);
 }
 
 HjgStatus
@@ -204,5 +223,5 @@ hjg_device_test_columns(const HjgDeviceProgram *program, const HjgEnv *env, cons
 		return HJG_ERR_MEMORY;
 	hjg_pool_run(env->pool, (int) list_tested(program, columns, &nbytes), test_column, &task);
 	free(columns);
-	return task.cancelled ? HJG_ERR_CANCELLED : task.unreadable ? HJG_ERR_INPUT : HJG_OK;
+	return task.cancelled ? HJG_ERR_CANCELLED : task.wrong ? HJG_ERR_INPUT : HJG_OK;
 }

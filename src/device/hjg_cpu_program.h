@@ -192,18 +192,6 @@ hjg_device_hash_keys(HjgCpuRows *rows, const hjg_u8 *keys, hjg_u32 nkeys, bool n
 	}
 }
 
-/* Is the work to stop? Asked by each piece of it; *cancelled is shared by all. */
-static inline bool
-hjg_device_stopped(const HjgEnv *env, bool *cancelled)
-{
-	if (__atomic_load_n(cancelled, __ATOMIC_RELAXED))
-		return true;
-	if (env->poll == NULL || !env->poll(env->arg))
-		return false;
-	__atomic_store_n(cancelled, true, __ATOMIC_RELAXED);
-	return true;
-}
-
 /* ---- device_cpu_plan.c ---- */
 
 /* Plan the steps of a pipeline or a result; wanted: a bit for each register that is read behind them. */

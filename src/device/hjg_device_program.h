@@ -82,7 +82,7 @@ extern HjgDeviceStrings hjg_device_find_strings(const HjgDeviceProgram *program,
 extern bool hjg_device_test_rows(const HjgDeviceStrings *strings, const hjg_u32 *rows, hjg_u32 n, bool *passes);
 /* Count the bytes for a boolean for each row of each column that is tested, a column's from a multiple of 8 on, in their order; */
 extern size_t hjg_device_passes_bytes(const HjgDeviceProgram *program);
-/* and find these, by all threads. */
+/* and find these, by all threads; passes NULL: only compare the columns with their checksums. HJG_ERR_INPUT: a column is not as it was written. */
 extern HjgStatus hjg_device_test_columns(const HjgDeviceProgram *program, const HjgEnv *env, const HjgKeptFile *kept, bool *passes);
 
 /* ---- results ---- */

@@ -72,6 +72,18 @@ struct HjgMachineRun
 	HjgKArgument arguments[HJG_PROGRAM_MAX_PIPELINES][HJG_PROGRAM_MAX_ARGUMENTS];	/* of tables that have groups */
 };
 
+/* Is the work to stop? Asked by each piece of it; *cancelled is shared by all. */
+static inline bool
+hjg_device_stopped(const HjgEnv *env, bool *cancelled)
+{
+	if (__atomic_load_n(cancelled, __ATOMIC_RELAXED))
+		return true;
+	if (env->poll == NULL || !env->poll(env->arg))
+		return false;
+	__atomic_store_n(cancelled, true, __ATOMIC_RELAXED);
+	return true;
+}
+
 #define TRY(call) \
 	do { \
 		HjgStatus try_status = (call); \

@@ -64,6 +64,14 @@ typedef struct HjgProgramValue
 	int			scale_reg;		/* in this register */
 } HjgProgramValue;
 
+/* Arrays of tests of strings. */
+typedef struct HjgProgramTests
+{
+	StringInfoData tests;
+	StringInfoData strings;
+	StringInfoData bytes;
+} HjgProgramTests;
+
 /* A column of the pipeline: a collected one, as it is or with a map. */
 typedef struct HjgProgramSource
 {
@@ -112,9 +120,7 @@ struct HjgProgramWriter
 	StringInfoData maps;
 	StringInfoData values;
 	StringInfoData arguments;
-	StringInfoData tests;
-	StringInfoData strings;
-	StringInfoData bytes;
+	HjgProgramTests tests;
 	StringInfoData memory;		/* columns of rows that are not kept */
 	uint64		nstrings;		/* that were looked at */
 

@@ -26,7 +26,7 @@ hjg_program_writer_create(EState *estate, HjgProgramRowsWriter write_rows, int n
 	HjgProgramWriter *writer = palloc0(sizeof(HjgProgramWriter));
 	StringInfo	arrays[] = {
 		&writer->pipelines, &writer->tables, &writer->steps, &writer->segments, &writer->columns, &writer->runs, &writer->maps,
-		&writer->values, &writer->arguments, &writer->tests, &writer->strings, &writer->bytes, &writer->memory
+		&writer->values, &writer->arguments, &writer->tests.tests, &writer->tests.strings, &writer->tests.bytes, &writer->memory
 	};
 
 	writer->estate = estate;
@@ -351,20 +351,21 @@ copy_memory(HjgProgramWriter *writer, const HjgKeptView *view)
 static uint32
 write_test(HjgProgramWriter *writer, const HjgFilter *leaf)
 {
-	HjgProgramTest test = {
+	HjgProgramTests *tests = &writer->tests;
+	const HjgProgramTest test = {
 		.kind = leaf->kind == HJG_FILTER_LIKE ? HJG_PROGRAM_LIKE : HJG_PROGRAM_IN_LIST, .negated = leaf->negated, .padded = leaf->padded,
 		.nstrings = leaf->nset
 	};
 
 	for (int i = 0; i < leaf->nset; i++)
 	{
-		const HjgProgramString string = {.off = writer->bytes.len, .nbytes = leaf->bytes[i].nbytes};
+		const HjgProgramString string = {.off = tests->bytes.len, .nbytes = leaf->bytes[i].nbytes};
 
-		appendBinaryStringInfo(&writer->strings, (const char *) &string, sizeof(string));
-		appendBinaryStringInfo(&writer->bytes, leaf->bytes[i].data, leaf->bytes[i].nbytes);
+		appendBinaryStringInfo(&tests->strings, (const char *) &string, sizeof(string));
+		appendBinaryStringInfo(&tests->bytes, leaf->bytes[i].data, leaf->bytes[i].nbytes);
 	}
-	appendBinaryStringInfo(&writer->tests, (const char *) &test, sizeof(test));
-	return writer->tests.len / sizeof(test) - 1;
+	appendBinaryStringInfo(&tests->tests, (const char *) &test, sizeof(test));
+	return tests->tests.len / sizeof(test) - 1;
 }
 
 /* Write a column of booleans in the place of strings that the device process cannot read: do they pass the source's test? */
@@ -546,9 +547,9 @@ put_together(HjgProgramWriter *writer, const HjgProgramShare *share, HjgProgramT
 	add_array(task, &writer->maps, sizeof(uint32), &head->maps);
 	add_array(task, &writer->values, sizeof(int64), &head->values);
 	add_array(task, &writer->arguments, sizeof(HjgProgramArgument), &head->arguments);
-	add_array(task, &writer->tests, sizeof(HjgProgramTest), &head->tests);
-	add_array(task, &writer->strings, sizeof(HjgProgramString), &head->strings);
-	add_array(task, &writer->bytes, 1, &head->bytes);
+	add_array(task, &writer->tests.tests, sizeof(HjgProgramTest), &head->tests);
+	add_array(task, &writer->tests.strings, sizeof(HjgProgramString), &head->strings);
+	add_array(task, &writer->tests.bytes, 1, &head->bytes);
 	add_array(task, &writer->memory, 1, &memory);
 	add_shared_array(task, &writer->segments, common->segments, share->start.segments, share->end.segments, sizeof(HjgProgramSegment), &head->segments);
 	add_shared_array(task, &writer->columns, common->columns, share->start.columns, share->end.columns, sizeof(HjgProgramColumn), &head->columns);

@@ -16,7 +16,8 @@ typedef struct ProgramShape
 	hjg_u32		most_rows;		/* of a segment */
 	bool		many_groups;	/* one for each row or so */
 	bool		repeated_keys;	/* a unique table gets a key twice */
-	bool		all_kept;		/* no column is in the block, and all have ids */
+	bool		all_kept;		/* no column is in the block, and all have ids, but for strings that are tested */
+	bool		coded;			/* no strings are tested */
 	bool		outgrown;		/* estimates are much too low */
 	bool		whole;			/* the result has all groups */
 	bool		nested;			/* pipelines read the groups of those before */

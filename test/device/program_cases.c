@@ -150,8 +150,18 @@ typedef enum ColumnKind
 	HUGE_NUMBERS,
 	CONSTANT,
 	MAPPED,
+	TESTED,						/* whether a string passes the column's test */
 	COLUMN_KINDS
 } ColumnKind;
+
+/* A string, of which some are longer than a length of one byte can tell. */
+typedef struct Text
+{
+	hjg_u8		n;
+	bool		isnull;
+	bool		wide;			/* its length has four bytes, though one would do */
+	char		bytes[200];
+} Text;
 
 typedef struct Relation
 {
@@ -161,6 +171,8 @@ typedef struct Relation
 	hjg_u32		first_row[MOST_SEGMENTS + 1];
 	hjg_u32		numbers[MOST_SEGMENTS];	/* of the segments */
 	Cell	   *cells[MOST_COLUMNS];
+	Text	   *texts[MOST_COLUMNS];	/* of tested columns, */
+	hjg_u32		tests[MOST_COLUMNS];	/* with the number of their test */
 	bool	   *seen;
 } Relation;
 
@@ -177,7 +189,10 @@ typedef struct Writer
 				runs,
 				maps,
 				values,
-				arguments;
+				arguments,
+				tests,
+				strings,
+				bytes;
 	List		own;			/* memory of columns in the block */
 	List		kept;
 	Relation	relations[HJG_PROGRAM_MAX_PIPELINES];
@@ -204,6 +219,157 @@ one_in(Writer *w, hjg_u32 n)
 	return below(w, n) == 0;
 }
 
+/* ---- strings ---- */
+
+/* Write a string of so many letters at random, of which there are few. */
+static void
+write_letters(Writer *w, char *to, hjg_u32 n)
+{
+	for (hjg_u32 i = 0; i < n; i++)
+		to[i] = (char) ('a' + below(w, 2));
+}
+
+/* Write a test at random; returns its number. */
+static hjg_u32
+write_test(Writer *w)
+{
+	HjgProgramTest test = {.kind = below(w, HJG_PROGRAM_TEST_KINDS), .negated = below(w, 2)};
+
+	test.padded = test.kind == HJG_PROGRAM_IN_LIST ? below(w, 2) : 0;
+	test.nstrings = test.kind == HJG_PROGRAM_LIKE ? 2 + below(w, 3) : below(w, 6);
+	for (hjg_u32 i = 0; i < test.nstrings; i++)
+	{
+		const HjgProgramString string = {.off = (hjg_u32) w->bytes.n, .nbytes = below(w, test.kind == HJG_PROGRAM_LIKE ? 3 : 4)};
+
+		write_letters(w, list_add(&w->bytes, NULL, string.nbytes), string.nbytes);
+		list_add(&w->strings, &string, 1);
+	}
+	list_add(&w->tests, &test, 1);
+	return (hjg_u32) w->tests.n - 1;
+}
+
+/* Get string i of a test. */
+static const char *
+test_string(const Writer *w, hjg_u32 i, hjg_u32 *nbytes)
+{
+	const HjgProgramString *string = (const HjgProgramString *) w->strings.data + i;
+
+	*nbytes = string->nbytes;
+	return w->bytes.data + string->off;
+}
+
+/* Do strings i to the last one follow one another in the text, from this place on, the last one at its end? */
+static bool
+follow_from(const Writer *w, const Text *text, hjg_u32 at, hjg_u32 i, hjg_u32 last)
+{
+	hjg_u32		nbytes;
+	const char *bytes = test_string(w, i, &nbytes);
+
+	for (; at + nbytes <= text->n; at++)
+		if (memcmp(text->bytes + at, bytes, nbytes) == 0 && (i == last ? at + nbytes == text->n : follow_from(w, text, at + nbytes, i + 1, last)))
+			return true;
+	return false;
+}
+
+static bool
+passes_test(const Writer *w, hjg_u32 number, const Text *text)
+{
+	const HjgProgramTest *tests = (const HjgProgramTest *) w->tests.data;
+	hjg_u32		first = 0;
+	hjg_u32		nbytes;
+	hjg_u32		n = text->n;
+	bool		passes = false;
+
+	for (hjg_u32 t = 0; t < number; t++)
+		first += tests[t].nstrings;
+	if (tests[number].kind == HJG_PROGRAM_LIKE)
+	{
+		const char *bytes = test_string(w, first, &nbytes);
+
+		passes = nbytes <= n && memcmp(text->bytes, bytes, nbytes) == 0 && follow_from(w, text, nbytes, first + 1, first + tests[number].nstrings - 1);
+	}
+	else
+		for (hjg_u32 i = first; i < first + tests[number].nstrings; i++)
+		{
+			const char *bytes = test_string(w, i, &nbytes);
+
+			while (tests[number].padded && n > 0 && text->bytes[n - 1] == ' ')
+				n--;
+			passes |= nbytes == n && memcmp(text->bytes, bytes, nbytes) == 0;
+		}
+	return !text->isnull && passes != (tests[number].negated != 0);
+}
+
+/* Make the strings of a column, and its test; its cells are whether they pass. */
+static void
+make_texts(Writer *w, Relation *relation, hjg_u32 c)
+{
+	const hjg_u32 nrows = relation->first_row[relation->nsegments];
+	const bool	has_nulls = one_in(w, 2);
+
+	relation->texts[c] = calloc(nrows + 1, sizeof(Text));
+	relation->tests[c] = write_test(w);
+	for (hjg_u32 i = 0; i < nrows; i++)
+	{
+		Text	   *text = &relation->texts[c][i];
+		const hjg_u32 nspaces = one_in(w, 4) ? below(w, 3) : 0;
+
+		text->isnull = has_nulls && one_in(w, 7);
+		text->wide = one_in(w, 5);
+		text->n = (hjg_u8) (one_in(w, 30) ? below(w, sizeof(text->bytes) - 2) : below(w, one_in(w, 2) ? 4 : 12));
+		write_letters(w, text->bytes, text->n);
+		memset(text->bytes + text->n, ' ', nspaces);
+		text->n += (hjg_u8) nspaces;
+		relation->cells[c][i].number = passes_test(w, relation->tests[c], text);
+	}
+}
+
+/* Write the strings of a segment. */
+static void
+write_texts(Writer *w, const Relation *relation, hjg_u32 c, hjg_u32 s)
+{
+	const hjg_u32 nrows = relation->first_row[s + 1] - relation->first_row[s];
+	const Text *texts = relation->texts[c] + relation->first_row[s];
+	List	   *to = w->shape->all_kept || one_in(w, 2) ? &w->kept : &w->own;
+	HjgProgramColumn column = {.map = HJG_PROGRAM_NO_MAP, .test = relation->tests[c], .width = 4};
+	hjg_u64		null_bytes;
+	hjg_u64		at = 0;
+	char	   *memory;
+	char	   *strings;
+
+	for (hjg_u32 i = 0; i < nrows; i++)
+		column.has_nulls |= texts[i].isnull;
+	null_bytes = column.has_nulls ? (nrows + 63) / 64 * 8 : 0;
+	column.nbytes = null_bytes + ((hjg_u64) nrows * 4 + 7) / 8 * 8 + (hjg_u64) nrows * (sizeof(texts->bytes) + 8) + 8;
+	memory = list_add(to, NULL, column.nbytes / 8);
+	memset(memory, 0, column.nbytes);
+	strings = memory + null_bytes + ((size_t) nrows * 4 + 7) / 8 * 8;
+	for (hjg_u32 i = 0; i < nrows; i++)
+	{
+		const hjg_u32 place = (hjg_u32) at;
+		const hjg_u32 header = texts[i].wide || texts[i].n > 126 ? (texts[i].n + 4u) << 2 : (texts[i].n + 1u) << 1 | 1;
+		const hjg_u32 header_bytes = (header & 1) != 0 ? 1 : 4;
+
+		if (texts[i].isnull)
+		{
+			/* nobody reads what is there */
+			memory[i / 8] |= (char) (1 << i % 8);
+			memset(memory + null_bytes + (size_t) i * 4, 255, 4);
+			continue;
+		}
+		memcpy(memory + null_bytes + (size_t) i * 4, &place, sizeof(place));
+		memcpy(strings + at, &header, header_bytes);
+		memcpy(strings + at + header_bytes, texts[i].bytes, texts[i].n);
+		at += header_bytes + texts[i].n + below(w, 4);
+	}
+	/* the last string ends with the memory, so that a sanitizer sees what is read behind it */
+	column.nbytes = (hjg_u64) (strings - memory) + (at + 7) / 8 * 8;
+	to->n = (size_t) (memory - to->data + column.nbytes) / 8;
+	column.place = (hjg_u64) (memory - to->data) | (to == &w->own ? HJG_PROGRAM_IN_BLOCK : 0);
+	column.checksum = hjg_checksum_column(memory, column.nbytes);
+	list_add(&w->columns, &column, 1);
+}
+
 /* ---- columns ---- */
 
 /* Make the cells of a column, and the map of a mapped one. */
@@ -218,6 +384,11 @@ make_cells(Writer *w, Relation *relation, hjg_u32 c)
 	const int64_t least = (int64_t) below(w, UINT32_MAX) - INT32_MAX;
 
 	relation->cells[c] = calloc(nrows + 1, sizeof(Cell));
+	if (relation->kinds[c] == TESTED)
+	{
+		make_texts(w, relation, c);
+		return;
+	}
 	for (hjg_u32 i = 0; i < nrows; i++)
 	{
 		Cell	   *cell = &relation->cells[c][i];
@@ -285,7 +456,7 @@ map_cells(Writer *w, HjgProgramColumn *column, Cell *cells, hjg_u32 nrows, hjg_u
 static void
 write_column(Writer *w, ColumnKind kind, Cell *cells, hjg_u32 nrows)
 {
-	HjgProgramColumn column = {.map = HJG_PROGRAM_NO_MAP};
+	HjgProgramColumn column = {.map = HJG_PROGRAM_NO_MAP, .test = HJG_PROGRAM_NO_TEST};
 	hjg_u64    *codes = calloc(nrows + 1, sizeof(hjg_u64));
 	hjg_u64		greatest = 0;
 	hjg_u64		null_bytes;
@@ -372,7 +543,7 @@ write_relation(Writer *w, Relation *relation, HjgProgramPipeline *pipeline)
 	relation->seen = calloc(relation->first_row[relation->nsegments] + 1, sizeof(bool));
 	for (hjg_u32 c = 0; c < relation->ncolumns; c++)
 	{
-		relation->kinds[c] = c == 0 ? SERIAL : c == 1 ? REFERENCE : (ColumnKind) below(w, COLUMN_KINDS);
+		relation->kinds[c] = c == 0 ? SERIAL : c == 1 ? REFERENCE : (ColumnKind) below(w, w->shape->coded ? TESTED : COLUMN_KINDS);
 		make_cells(w, relation, c);
 	}
 	pipeline->ncolumns = relation->ncolumns;
@@ -387,7 +558,10 @@ write_relation(Writer *w, Relation *relation, HjgProgramPipeline *pipeline)
 		relation->numbers[s] = segment.number;
 
 		for (hjg_u32 c = 0; c < relation->ncolumns; c++)
-			write_column(w, relation->kinds[c], relation->cells[c] + relation->first_row[s], segment.nrows);
+			if (relation->kinds[c] == TESTED && segment.nrows > 0)
+				write_texts(w, relation, c, s);
+			else
+				write_column(w, relation->kinds[c], relation->cells[c] + relation->first_row[s], segment.nrows);
 		write_runs(w, relation, s, &segment);
 		list_add(&w->segments, &segment, 1);
 	}
@@ -1123,6 +1297,9 @@ write_block(Writer *w, ProgramCase *c)
 	head.maps = place_array(&block, &w->maps);
 	head.values = place_array(&block, &w->values);
 	head.arguments = place_array(&block, &w->arguments);
+	head.tests = place_array(&block, &w->tests);
+	head.strings = place_array(&block, &w->strings);
+	head.bytes = place_array(&block, &w->bytes);
 	head.max_groups = c->ngroups;
 	head.max_bytes = (hjg_u64) 1 << 40;
 	head.nbytes = block.n * 8;
@@ -1135,7 +1312,8 @@ static void
 writer_free(Writer *w)
 {
 	List	   *const lists[] = {
-		&w->pipelines, &w->tables, &w->steps, &w->segments, &w->columns, &w->runs, &w->maps, &w->values, &w->arguments, &w->own
+		&w->pipelines, &w->tables, &w->steps, &w->segments, &w->columns, &w->runs, &w->maps, &w->values, &w->arguments, &w->tests,
+		&w->strings, &w->bytes, &w->own
 	};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
@@ -1145,7 +1323,10 @@ writer_free(Writer *w)
 		index_free(w->filled[p]);
 		free(w->relations[p].seen);
 		for (int i = 0; i < MOST_COLUMNS; i++)
+		{
 			free(w->relations[p].cells[i]);
+			free(w->relations[p].texts[i]);
+		}
 	}
 	free(w);
 }
@@ -1197,6 +1378,10 @@ program_create(ProgramCase *c, hjg_u64 seed, const ProgramShape *shape)
 	w->maps.size = sizeof(hjg_u32);
 	w->values.size = sizeof(int64_t);
 	w->arguments.size = sizeof(HjgProgramArgument);
+	w->tests.size = sizeof(HjgProgramTest);
+	w->strings.size = sizeof(HjgProgramString);
+	w->bytes.size = 1;
+	list_add(&w->bytes, "", 1);
 	w->own.size = w->kept.size = 8;
 	for (hjg_u32 p = 0; p < shape->npipelines; p++)
 	{

@@ -91,7 +91,7 @@ data_create(Data *data, hjg_u64 nrows)
 			}
 			data->columns[c][s] = (HjgProgramColumn) {
 				.place = (hjg_u64) (at - data->memory), .nbytes = nbytes, .checksum = hjg_checksum_column(at, nbytes),
-				.id = 0xA000000000ull + (hjg_u64) c * 1000000 + s, .width = column_widths[c], .map = HJG_PROGRAM_NO_MAP
+				.id = 0xA000000000ull + (hjg_u64) c * 1000000 + s, .width = column_widths[c], .map = HJG_PROGRAM_NO_MAP, .test = HJG_PROGRAM_NO_TEST
 			};
 			at += nbytes;
 		}

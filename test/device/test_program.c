@@ -16,6 +16,7 @@
 #include "hjg_program_cases.h"
 #include "hjg_test_engine.h"
 #include "hjg_test_stub.h"
+#include "layout/hjg_checksum.h"
 
 #define MOST_CHUNKS 7
 
@@ -331,11 +332,11 @@ test_cancel(void)
 
 /* ---- columns that stay ---- */
 
-/* Make a program that reads kept columns of some size. */
+/* Make a program that reads kept columns of some size; coded: none of them are strings that are tested. */
 static void
-create_kept(ProgramCase *c, hjg_u64 seed, hjg_u32 most_rows)
+create_kept(ProgramCase *c, hjg_u64 seed, hjg_u32 most_rows, bool coded)
 {
-	const ProgramShape shape = {.npipelines = 2, .most_rows = most_rows, .all_kept = true};
+	const ProgramShape shape = {.npipelines = 2, .most_rows = most_rows, .all_kept = true, .coded = coded};
 
 	for (;; seed += 1000)
 	{
@@ -374,7 +375,7 @@ test_residents(void)
 	ProgramCase c[3];
 	bool		right = true;
 
-	create_kept(&c[0], test_seed + 1, 20000);
+	create_kept(&c[0], test_seed + 1, 20000, true);
 	claim(run_rightly(&c[0]) == NULL, "a program brings its columns");
 	memset(c[0].kept, 0x77, c[0].kept_bytes);
 	claim(run_rightly(&c[0]) == NULL, "the next one finds them on the device");
@@ -385,7 +386,7 @@ test_residents(void)
 	/* room for one of them at a time */
 	hjg_cuda_pool_trim(normal, 0);
 	for (int i = 0; i < 3; i++)
-		create_kept(&c[i], test_seed + 2 + (hjg_u64) i, 20000);
+		create_kept(&c[i], test_seed + 2 + (hjg_u64) i, 20000, true);
 	device->pool = hjg_cuda_pool_create((size_t) 12 << 20);
 	machine->generous_bytes = (size_t) 1 << 20;
 	for (int i = 0; i < 9 && right; i++)
@@ -549,7 +550,7 @@ test_jobs(void)
 	ProgramCase many;
 	int			device_ix;
 
-	create_kept(&few, test_seed + 30, 3000);
+	create_kept(&few, test_seed + 30, 3000, false);
 	/* more words than a page holds, whatever a group has */
 	for (hjg_u64 seed = test_seed + 31;; seed++)
 	{
@@ -601,7 +602,7 @@ test_threads(void)
 	ProgramCase c;
 	bool		right = true;
 
-	create_kept(&c, test_seed + 9, 3000);
+	create_kept(&c, test_seed + 9, 3000, false);
 	hjg_device_programs_open(&(HjgKeptFile) {.base = c.kept, .nbytes = c.kept_bytes});
 	alone = false;
 	for (int i = 0; i < 4; i++)
@@ -658,12 +659,13 @@ test_breakages(void)
 	hjg_u32		probe = 0;
 	hjg_u32		set = 0;
 	hjg_u32		column = 0;
+	hjg_u32		tested = 0;
 	hjg_u32		segment = 0;
 
 	/* a program with a bit of everything */
 	for (hjg_u64 seed = test_seed;; seed++)
 	{
-		bool		found[4] = {0};
+		bool		found[5] = {0};
 
 		program_create(&c, seed, &shape);
 		head = (HjgProgram *) c.block;
@@ -682,12 +684,17 @@ test_breakages(void)
 			segment = pipelines[2].first_segment + i;
 			found[3] = ((HjgProgramSegment *) (c.block + head->segments.off))[segment].nruns > 1;
 		}
-		for (hjg_u32 i = 0; i < pipelines[2].ncolumns && !found[2] && found[3]; i++)
+		for (hjg_u32 i = 0; i < pipelines[2].ncolumns && found[3]; i++)
 		{
-			column = ((HjgProgramSegment *) (c.block + head->segments.off))[segment].first_column + i;
-			found[2] = ((HjgProgramColumn *) (c.block + head->columns.off))[column].width == 4;
+			const hjg_u32 at = ((HjgProgramSegment *) (c.block + head->segments.off))[segment].first_column + i;
+			const HjgProgramColumn *of = (HjgProgramColumn *) (c.block + head->columns.off) + at;
+
+			column = of->width == 4 && of->test == HJG_PROGRAM_NO_TEST ? at : column;
+			found[2] |= of->width == 4 && of->test == HJG_PROGRAM_NO_TEST;
+			tested = of->test != HJG_PROGRAM_NO_TEST && of->test + 1 < head->tests.n ? at : tested;
+			found[4] |= of->test != HJG_PROGRAM_NO_TEST && of->test + 1 < head->tests.n;
 		}
-		if (found[0] && found[1] && found[2] && found[3] && tables[2].nkeys > 0 && tables[2].narguments > 0 && pipelines[1].source == HJG_PROGRAM_FROM_SEGMENTS && pipelines[2].source == HJG_PROGRAM_FROM_SEGMENTS &&
+		if (found[4] && head->strings.n > 2 && found[0] && found[1] && found[2] && found[3] && tables[2].nkeys > 0 && tables[2].narguments > 0 && pipelines[1].source == HJG_PROGRAM_FROM_SEGMENTS && pipelines[2].source == HJG_PROGRAM_FROM_SEGMENTS &&
 			!tables[0].has_groups && head->nsteps > 0 && head->maps.n > 0)
 			break;
 		program_destroy(&c);
@@ -791,6 +798,23 @@ test_breakages(void)
 			{"a column without memory", IN_ARRAY(columns, HjgProgramColumn, column, nbytes), 0},
 			{"a column that ends within a word", IN_ARRAY(columns, HjgProgramColumn, column, nbytes), 1001},
 			{"a map elsewhere", IN_ARRAY(columns, HjgProgramColumn, column, map), head->maps.n + 1},
+			{"tests elsewhere", IN_HEAD(tests.off), 0xFFFFFFF8u},
+			{"very many tests", IN_HEAD(tests.n), UINT32_MAX},
+			{"no tests", IN_HEAD(tests.n), 0},
+			{"strings elsewhere", IN_HEAD(strings.off), 0xFFFFFFF8u},
+			{"fewer strings than tests have", IN_HEAD(strings.n), 0},
+			{"very many strings", IN_HEAD(strings.n), UINT32_MAX},
+			{"bytes elsewhere", IN_HEAD(bytes.off), 0xFFFFFFF8u},
+			{"very many bytes", IN_HEAD(bytes.n), UINT32_MAX},
+			{"a string behind the bytes", IN_ARRAY(strings, HjgProgramString, 0, off), head->bytes.n + 1},
+			{"a string that is too long", IN_ARRAY(strings, HjgProgramString, 1, nbytes), head->bytes.n + 1},
+			{"a test of no kind", IN_ARRAY(tests, HjgProgramTest, 0, kind), HJG_PROGRAM_TEST_KINDS},
+			{"a test that is negated or not", IN_ARRAY(tests, HjgProgramTest, 0, negated), 2},
+			{"a test that is padded or not", IN_ARRAY(tests, HjgProgramTest, 0, padded), 2},
+			{"a test of very many strings", IN_ARRAY(tests, HjgProgramTest, 0, nstrings), UINT32_MAX},
+			{"a test that is none", IN_ARRAY(columns, HjgProgramColumn, tested, test), head->tests.n},
+			{"tested codes", IN_ARRAY(columns, HjgProgramColumn, tested, width), 2},
+			{"tested strings whose places end behind them", IN_ARRAY(columns, HjgProgramColumn, tested, nbytes), 8},
 		};
 
 		for (size_t i = 0; i < sizeof(breakages) / sizeof(breakages[0]); i++)
@@ -854,6 +878,53 @@ test_flips(int n)
 	claim(on_cpu() || hjg_cuda_resident_drop(hjg_cuda_made(0)) == 0, "of %d programs with random changes %d run, and nothing breaks", n, npassed);
 }
 
+/* Find a column of tested strings that is kept; NULL: there is none. */
+static HjgProgramColumn *
+find_tested(const ProgramCase *c)
+{
+	const HjgProgram *head = (const HjgProgram *) c->block;
+	HjgProgramColumn *columns = (HjgProgramColumn *) (c->block + head->columns.off);
+
+	for (hjg_u32 i = 0; i < head->columns.n; i++)
+		if (columns[i].test != HJG_PROGRAM_NO_TEST && (columns[i].place & HJG_PROGRAM_IN_BLOCK) == 0)
+			return &columns[i];
+	return NULL;
+}
+
+/* Change bytes of strings that are kept, and of their places, with the checksum or without: the program ends, or runs without harm. */
+static void
+test_bad_strings(int n)
+{
+	int			nended = 0;
+	int			nright = 0;
+	int			ntried = 0;
+
+	for (int i = 0; ntried < n; i++)
+	{
+		Random		random = {test_seed + 500 + (hjg_u64) i};
+		HjgProgramColumn *column;
+		Memory		memory;
+		HjgStatus	status;
+		ProgramCase c;
+
+		program_create(&c, test_seed + 500 + (hjg_u64) i, &(ProgramShape) {.npipelines = 1, .most_rows = 300, .all_kept = true});
+		column = find_tested(&c);
+		if (column != NULL && !c.refused)
+		{
+			for (hjg_u32 changes = 1 + random_below(&random, 20); changes > 0; changes--)
+				c.kept[column->place + random_below(&random, (hjg_u32) column->nbytes)] = (char) random_below(&random, 256);
+			if (random_below(&random, 3) > 0)
+				column->checksum = hjg_checksum_column(c.kept + column->place, column->nbytes);
+			memory_init(&memory, pool);
+			nright += run_program(&c, &memory.env, &status) == NULL && status == HJG_OK;
+			nended += status == HJG_ERR_INPUT;
+			ntried++;
+		}
+		program_destroy(&c);
+	}
+	claim(nended > 0, "of %d programs over changed strings %d end, %d are right, and nothing breaks", n, nended, nright);
+}
+
 /* ---- faults ---- */
 
 static HjgStatus
@@ -875,7 +946,7 @@ test_faults_everywhere(void)
 	const size_t generous = machine->generous_bytes;
 	ProgramCase c;
 
-	create_kept(&c, test_seed, 500);
+	create_kept(&c, test_seed, 500, false);
 	hjg_cuda_resident_piece_bytes = 16384;
 	machine->generous_bytes = 0;
 	for (int k = 0; k < HJG_FAULT_KINDS; k++)
@@ -953,6 +1024,7 @@ main(int argc, char **argv)
 		if ((options & HOSTILE) == 0)
 			test_programs();
 		test_flips(options & HOSTILE ? 3000 : 300);
+		test_bad_strings(options & HOSTILE ? 300 : 40);
 	}
 	if (pool != NULL)
 		hjg_pool_destroy(pool);
