@@ -76,6 +76,7 @@ hjg_device_program_free(HjgDeviceProgram *program)
 	free(program->column_rows);
 	free(program->tests);
 	free(program->strings);
+	free(program->slices);
 	*program = (HjgDeviceProgram) {0};
 }
 

@@ -16,19 +16,23 @@
 /* ---- tests ---- */
 
 static const char *
-check_test(HjgDeviceProgram *program, const HjgProgramTest *test, HjgFilter *leaf, hjg_u64 *nstrings)
+check_test(HjgDeviceProgram *program, const HjgProgramTest *test, HjgSlice *slice, HjgFilter *leaf, hjg_u64 *nstrings)
 {
 	HjgBytes   *strings = program->strings + *nstrings;
 
 	if (test->kind >= HJG_PROGRAM_TEST_KINDS || test->negated > 1 || test->padded > 1 || test->nstrings > program->head->strings.n - *nstrings ||
 		(test->kind == HJG_PROGRAM_LIKE && test->nstrings < 2))
 		return "a test";
+	if (test->sliced > 1 || test->slice_padded > 1 || test->slice_utf8 > 1 || test->slice_first < 0 || test->slice_nchars < 0)
+		return "the part of strings that is tested";
 	*nstrings += test->nstrings;
 	*leaf = (HjgFilter) {
 		.kind = HJG_FILTER_LIKE, .negated = test->negated != 0, .padded = test->padded != 0, .nset = (int) test->nstrings, .bytes = strings
 	};
 	if (test->kind == HJG_PROGRAM_IN_LIST)
 		hjg_vector_filter_set_list(leaf, HJG_FILTER_BYTES, leaf->negated, leaf->nset, false);
+	*slice = (HjgSlice) {.first = test->slice_first, .nchars = test->slice_nchars, .utf8 = test->slice_utf8 != 0, .padded = test->slice_padded != 0};
+	leaf->slice = test->sliced ? slice : NULL;
 	return NULL;
 }
 
@@ -43,7 +47,8 @@ hjg_device_check_tests(HjgDeviceProgram *program)
 
 	program->tests = calloc((size_t) head->tests.n + 1, sizeof(HjgFilter));
 	program->strings = calloc((size_t) head->strings.n + 1, sizeof(HjgBytes));
-	if (program->tests == NULL || program->strings == NULL)
+	program->slices = calloc((size_t) head->tests.n + 1, sizeof(HjgSlice));
+	if (program->tests == NULL || program->strings == NULL || program->slices == NULL)
 		return "memory for tests";
 	for (hjg_u32 i = 0; i < head->strings.n; i++)
 	{
@@ -52,7 +57,7 @@ hjg_device_check_tests(HjgDeviceProgram *program)
 		program->strings[i] = (HjgBytes) {program->block + head->bytes.off + strings[i].off, (int32_t) strings[i].nbytes};
 	}
 	for (hjg_u32 t = 0; t < head->tests.n && wrong == NULL; t++)
-		wrong = check_test(program, &tests[t], &program->tests[t], &nstrings);
+		wrong = check_test(program, &tests[t], &program->slices[t], &program->tests[t], &nstrings);
 	return wrong;
 }
 

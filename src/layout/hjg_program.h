@@ -133,6 +133,12 @@ typedef struct HjgProgramTest
 	hjg_u32		negated;		/* 1: those pass that it is not true for */
 	hjg_u32		padded;			/* 1, of a list: spaces at the end do not count */
 	hjg_u32		nstrings;		/* each test's are behind those of the test before it */
+	hjg_u32		sliced;			/* 1: a part of the string is tested, in characters: */
+	hjg_u32		slice_padded;	/* 1: of what is before the spaces at its end */
+	hjg_u32		slice_utf8;		/* 1: characters are those of UTF-8; 0: bytes */
+	int32_t		slice_first;	/* characters before it */
+	int32_t		slice_nchars;	/* at most */
+	hjg_u32		pad;
 } HjgProgramTest;
 
 /* A string of a test, in the array of bytes. */

@@ -352,10 +352,11 @@ static uint32
 write_test(HjgProgramWriter *writer, const HjgFilter *leaf)
 {
 	HjgProgramTests *tests = &writer->tests;
-	const HjgProgramTest test = {
+	HjgProgramTest test = {
 		.kind = leaf->kind == HJG_FILTER_LIKE ? HJG_PROGRAM_LIKE : HJG_PROGRAM_IN_LIST, .negated = leaf->negated, .padded = leaf->padded,
 		.nstrings = leaf->nset
 	};
+	const HjgSlice *slice = leaf->slice;
 
 	for (int i = 0; i < leaf->nset; i++)
 	{
@@ -364,11 +365,19 @@ write_test(HjgProgramWriter *writer, const HjgFilter *leaf)
 		appendBinaryStringInfo(&tests->strings, (const char *) &string, sizeof(string));
 		appendBinaryStringInfo(&tests->bytes, leaf->bytes[i].data, leaf->bytes[i].nbytes);
 	}
+	if (slice != NULL)
+	{
+		test.sliced = true;
+		test.slice_padded = slice->padded;
+		test.slice_utf8 = slice->utf8;
+		test.slice_first = slice->first;
+		test.slice_nchars = slice->nchars;
+	}
 	appendBinaryStringInfo(&tests->tests, (const char *) &test, sizeof(test));
 	return tests->tests.len / sizeof(test) - 1;
 }
 
-/* Write a column of booleans in the place of strings that the device process cannot read: do they pass the source's test? */
+/* Write a column of booleans in the place of strings of which some are compressed: do they pass the source's test? */
 static bool
 write_passes(HjgProgramWriter *writer, const HjgProgramSource *source, const HjgKeptView *view, HjgProgramColumn *column)
 {
@@ -404,7 +413,7 @@ write_source(HjgProgramWriter *writer, HjgProgramSource *source, const HjgCollec
 	kept = view.column;
 	if (kept->code == HJG_KEPT_BYTES && source->test == NULL)
 		return hjg_program_refuse(writer, "strings have no codes");
-	if (kept->code == HJG_KEPT_BYTES && (kept->has_packed || source->test->slice != NULL))
+	if (kept->code == HJG_KEPT_BYTES && kept->has_packed)
 		return write_passes(writer, source, &view, column);
 	*column = (HjgProgramColumn) {
 		.nbytes = view.memory != NULL ? kept->nbytes : 0, .checksum = kept->checksum, .id = segment->memory != NULL ? 0 : kept->id,

@@ -268,13 +268,16 @@ number_tables(uint32 number, const Query *query)
 	return number;
 }
 
-/* Compute the number of a program: equal for equal tables, keys and arguments, wherever they are in the query's text. */
+/*
+ * Compute the number of a program: equal for equal tables, keys and arguments, wherever they are in the query's text, and memory for its tables;
+ * that of threads, or 0: a GPU's own.
+ */
 static uint32
-number_program(const PlannerInfo *root, const HjgGrouping *grouping)
+number_program(const PlannerInfo *root, const HjgGrouping *grouping, Size memory)
 {
 	static const char location[] = ":location ";
 	const char *part = nodeToString(list_make2(grouping->keys, grouping->arguments));
-	uint32		number = 0;
+	uint32		number = hash_bytes((const unsigned char *) &memory, sizeof(memory));
 
 	while (part != NULL)
 	{
@@ -337,12 +340,6 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 		why = grouping->distinct != NULL ? check_distinct(root, grouping, input_rel->rows, &grouped) : NULL;
 	if (rows != NULL && why == NULL)
 		why = check_grouping(root, last, grouped, program);
-	if (rows != NULL && why == NULL)
-	{
-		program->number = number_program(root, grouping);
-		if (!hjg_force && hjg_scan_program_refused(program->number))
-			why = "it could not be run within the last ten minutes";
-	}
 	hjg_planner_note_program(root, input_rel, why);
 	if (rows == NULL || why != NULL)
 		return false;
@@ -357,7 +354,11 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	shape.table_bytes += hjg_planner_program_groups_bytes(root, grouping->keys, program->ngroups, list_length(last->arguments), shape.ntables == 1);
 	/* several GPUs would have parts of the groups, of which none can be left out */
 	program->time = hjg_planner_program_time(facts, &shape, program->first.n == 0 && program->ngroups <= MOST_GROUPS);
-	return true;
+	program->number = number_program(root, grouping, program->time.device.kind == HJG_KIND_CPU ? facts->hash_memory : 0);
+	if (hjg_force || !hjg_scan_program_refused(program->number))
+		return true;
+	hjg_planner_note_program(root, input_rel, "it could not be run within the last ten minutes");
+	return false;
 }
 
 void

@@ -236,6 +236,11 @@ write_test(Writer *w)
 	HjgProgramTest test = {.kind = below(w, HJG_PROGRAM_TEST_KINDS), .negated = below(w, 2)};
 
 	test.padded = test.kind == HJG_PROGRAM_IN_LIST ? below(w, 2) : 0;
+	test.sliced = one_in(w, 3);
+	test.slice_padded = below(w, 2);
+	test.slice_utf8 = below(w, 2);
+	test.slice_first = (int32_t) below(w, 3);
+	test.slice_nchars = one_in(w, 3) ? INT32_MAX : (int32_t) below(w, 5);
 	test.nstrings = test.kind == HJG_PROGRAM_LIKE ? 2 + below(w, 3) : below(w, 6);
 	for (hjg_u32 i = 0; i < test.nstrings; i++)
 	{
@@ -271,10 +276,26 @@ follow_from(const Writer *w, const Text *text, hjg_u32 at, hjg_u32 i, hjg_u32 la
 	return false;
 }
 
+/* Cut the part of a text out that a test is of; letters have a byte. */
+static Text
+cut_text(const HjgProgramTest *test, const Text *text)
+{
+	Text		cut = *text;
+
+	while (test->slice_padded && cut.n > 0 && cut.bytes[cut.n - 1] == ' ')
+		cut.n--;
+	cut.n = cut.n > test->slice_first ? (hjg_u8) (cut.n - test->slice_first) : 0;
+	memmove(cut.bytes, cut.bytes + test->slice_first, cut.n);
+	cut.n = cut.n > test->slice_nchars ? (hjg_u8) test->slice_nchars : cut.n;
+	return cut;
+}
+
 static bool
-passes_test(const Writer *w, hjg_u32 number, const Text *text)
+passes_test(const Writer *w, hjg_u32 number, const Text *whole)
 {
 	const HjgProgramTest *tests = (const HjgProgramTest *) w->tests.data;
+	const Text	cut = cut_text(&tests[number], whole);
+	const Text *text = tests[number].sliced ? &cut : whole;
 	hjg_u32		first = 0;
 	hjg_u32		nbytes;
 	hjg_u32		n = text->n;
