@@ -247,6 +247,8 @@ my $unlucky = q{SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 
 foreach my $query ('SELECT k, sum(v), avg(w), count(*) FROM unlucky GROUP BY k ORDER BY k', 'SELECT sum(v + k), max(w), count(*) FROM unlucky',
 	'SELECT sum(v) FROM unlucky HAVING count(*) < 3', 'SELECT k, count(DISTINCT v) FROM unlucky GROUP BY k HAVING sum(v) > 100 ORDER BY 2, 1 LIMIT 3', 'SELECT DISTINCT k FROM unlucky ORDER BY 1',
 	'SELECT g, s.* FROM generate_series(1, 3) g LEFT JOIN (SELECT k, min(v), sum(w * k) FROM unlucky GROUP BY k) s ON s.k > g ORDER BY 1, 2',
+	# rows that come from other processes as they are
+	'SELECT s.v + 1, s.n FROM (SELECT v, count(*) AS n FROM unlucky GROUP BY v OFFSET 0) s ORDER BY 1, 2',
 	'SELECT k, (SELECT sum(v) + g FROM unlucky HAVING count(*) > 0) FROM unlucky, generate_series(1, 2) g GROUP BY k, g ORDER BY 1, 2')
 {
 	foreach my $workers (0, 2)
