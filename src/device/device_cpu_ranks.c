@@ -18,7 +18,7 @@
 
 #include "device/hjg_cpu_program.h"
 
-/* Of fewer rows a table has ranks where it would have them with so many. */
+/* Least rows by which it is decided whether a table has ranks: a smaller one has them where one of so many rows would. */
 #define LEAST_ROWS 4096
 
 /* A table while it is filled. */

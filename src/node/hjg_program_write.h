@@ -4,7 +4,8 @@
  *
  * Internal to the room "node". node_program.c decides, runs the program and takes its groups; node_program_group.c writes groups,
  * node_program_rows.c the pipelines of scans, node_program_join.c those of joins, node_program_filter.c conditions, node_program_expr.c arguments of aggregates;
- * node_program_block.c has the block that all of them write to.
+ * node_program_column.c the columns of segments. node_program_block.c has the block that all of them write to, and node_program_pipeline.c puts
+ * it together.
  *
  * Every function that writes returns false, or -1, if something cannot be written; writer->why says what.
  */
@@ -147,14 +148,24 @@ extern void hjg_program_release(HjgProgramWriter *writer, int reg, int n);
 extern bool hjg_program_step(HjgProgramWriter *writer, HjgProgramStep step);
 /* Write a step whose result goes to a new register; returns that, or -1. */
 extern int	hjg_program_step_new(HjgProgramWriter *writer, HjgProgramStep step);
-/* Find which of at most HJG_MAX_VECTOR_ROWS kept strings pass a test; NULL does not. */
-extern void hjg_program_test_strings(const HjgFilter *test, const char **strings, int n, bool *passes);
+/* Make an array longer by so many bytes; returns their place. */
+extern void *hjg_program_extend(StringInfo array, Size nbytes);
 /* Add a column to the pipeline, or find it; returns its number, or -1. */
 extern int	hjg_program_source(HjgProgramWriter *writer, HjgProgramSource source);
 /* Have a value in a register; returns that, or -1. */
 extern int	hjg_program_load(HjgProgramWriter *writer, HjgProgramValue *value);
 /* Have n values in registers one after the other; returns the first one, or -1. They are copies if *taken is set. */
 extern int	hjg_program_load_all(HjgProgramWriter *writer, HjgProgramValue **values, int n, bool *taken);
+
+/* ---------- node_program_column.c ---------- */
+
+/* Find which of at most HJG_MAX_VECTOR_ROWS kept strings pass a test; NULL does not. */
+extern void hjg_program_test_strings(const HjgFilter *test, const char **strings, int n, bool *passes);
+/* Write the column of a segment that a source is. */
+extern bool hjg_program_write_column(HjgProgramWriter *writer, HjgProgramSource *source, const HjgCollectedSegment *segment, HjgProgramColumn *column);
+
+/* ---------- node_program_pipeline.c ---------- */
+
 /* Begin a pipeline over the collection, or over the groups of the table that was written last. */
 extern void hjg_program_begin_pipeline(HjgProgramWriter *writer);
 extern void hjg_program_begin_groups(HjgProgramWriter *writer);

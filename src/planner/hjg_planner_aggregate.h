@@ -11,7 +11,7 @@
 
 #include "nodes/pathnodes.h"
 
-#include "planner/hjg_planner_path.h"
+#include "planner/hjg_planner_program.h"
 
 /* Uses of a process's groups. */
 typedef enum HjgAggregateForm

@@ -308,33 +308,6 @@ typedef struct HjgOffer
 	Cost		saved;			/* of the outer child's price, by the join's Bloom filter */
 } HjgOffer;
 
-/* ---------- planner_program_memory.c ---------- */
-
-/*
- * Estimate the memory of a join's table on threads. A table that only tells whether there is a partner has one row for a key, and no payload;
- * one that has extremes, too, is made of groups.
- */
-extern double hjg_planner_program_table_bytes(PlannerInfo *root, const HjgPath *join, const RelOptInfo *side);
-/* Estimate the memory of groups on threads. may_rank: their rows have looked nothing up. */
-extern double hjg_planner_program_groups_bytes(PlannerInfo *root, const List *keys, double ngroups, int narguments, bool may_rank);
-
-/* ---------- planner_program.c ---------- */
-
-/* Find the best program for a join among those of this pair and of pairs before. */
-extern void hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate);
-/* The time of a program on the device where it takes least: a GPU; if it may be divided, all GPUs (NO_NUMBER); or the processor's threads. */
-typedef struct HjgProgramTime
-{
-	HjgDeviceId device;
-	double		ns;				/* predicted, */
-	double		priced_ns;		/* and with the risk that it has too little memory */
-} HjgProgramTime;
-
-/* Predict the time of a program. */
-extern HjgProgramTime hjg_planner_program_time(HjgQueryFacts *facts, const HjgProgramShape *shape, bool may_divide);
-/* Find the rows of a relation that a program can make; NULL: none. */
-extern const HjgProgramRows *hjg_planner_program_rows(PlannerInfo *root, const RelOptInfo *rel);
-
 /* ---------- planner_units.c ---------- */
 
 /* Set the parts of the query's facts that unit costs start from. */

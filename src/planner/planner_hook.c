@@ -18,7 +18,7 @@
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
-#include "planner/hjg_planner_path.h"
+#include "planner/hjg_planner_program.h"
 
 static set_join_pathlist_hook_type previous_join_pathlist_hook = NULL;
 

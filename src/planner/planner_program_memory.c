@@ -10,7 +10,7 @@
 #include "utils/selfuncs.h"
 
 #include "layout/hjg_program.h"
-#include "planner/hjg_planner_path.h"
+#include "planner/hjg_planner_program.h"
 #include "scan/hjg_scan.h"
 
 /*
