@@ -244,7 +244,8 @@ write_test(Writer *w)
 	test.nstrings = test.kind == HJG_PROGRAM_LIKE ? 2 + below(w, 3) : below(w, 6);
 	for (hjg_u32 i = 0; i < test.nstrings; i++)
 	{
-		const HjgProgramString string = {.off = (hjg_u32) w->bytes.n, .nbytes = below(w, test.kind == HJG_PROGRAM_LIKE ? 3 : 4)};
+		const hjg_u32 least = test.kind == HJG_PROGRAM_LIKE && i > 0 && i + 1 < test.nstrings;
+		const HjgProgramString string = {.off = (hjg_u32) w->bytes.n, .nbytes = least + below(w, test.kind == HJG_PROGRAM_LIKE ? 3 - least : 4)};
 
 		write_letters(w, list_add(&w->bytes, NULL, string.nbytes), string.nbytes);
 		list_add(&w->strings, &string, 1);

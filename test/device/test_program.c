@@ -835,6 +835,37 @@ test_breakages(void)
 	program_destroy(&c);
 }
 
+/* Test that a pattern with an empty string between its first and last one is refused. */
+static void
+test_empty_within(void)
+{
+	const ProgramShape shape = {.npipelines = 3, .most_rows = 100};
+	bool		found = false;
+
+	for (hjg_u64 seed = test_seed; !found; seed++)
+	{
+		ProgramCase c;
+		const HjgProgram *head;
+		const HjgProgramTest *tests;
+		HjgProgramString *string;
+
+		program_create(&c, seed, &shape);
+		head = (const HjgProgram *) c.block;
+		tests = (const HjgProgramTest *) (c.block + head->tests.off);
+		string = (HjgProgramString *) (c.block + head->strings.off);
+		for (hjg_u32 i = 0; i < head->tests.n && !found; string += tests[i++].nstrings)
+			if (tests[i].kind == HJG_PROGRAM_LIKE && tests[i].nstrings > 2)
+			{
+				const bool	sound = check_block(c.block, c.nbytes, c.kept_bytes) == NULL;
+
+				string[1].nbytes = 0;
+				claim(sound && check_block(c.block, c.nbytes, c.kept_bytes) != NULL, "a pattern with nothing within is refused");
+				found = true;
+			}
+		program_destroy(&c);
+	}
+}
+
 /* Change some bytes at random: the program is refused, or runs without harm. */
 static void
 test_flips(int n)
@@ -1024,6 +1055,7 @@ main(int argc, char **argv)
 	else
 	{
 		test_breakages();
+	test_empty_within();
 		if ((options & HOSTILE) == 0)
 			test_programs();
 		test_flips(options & HOSTILE ? 3000 : 300);
