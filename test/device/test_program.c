@@ -647,6 +647,26 @@ typedef struct Breakage
 	hjg_u64		value;
 } Breakage;
 
+#define IN_HEAD(field) offsetof(HjgProgram, field), sizeof(head->field)
+#define IN_ARRAY(array, type, i, field) head->array.off + (i) * sizeof(type) + offsetof(type, field), sizeof(((type *) 0)->field)
+
+/* Claim that a sound program with any of these is refused. */
+static void
+refuse_breakages(ProgramCase *c, const Breakage *breakages, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+	{
+		const Breakage *breakage = &breakages[i];
+		char		saved[8];
+
+		memcpy(saved, c->block + breakage->off, 8);
+		memcpy(c->block + breakage->off, &breakage->value, breakage->size < 8 ? breakage->size : breakage->size == 8 ? 8 : 1);
+		claim(check_block(c->block, c->nbytes, c->kept_bytes) != NULL, "a program with %s is refused", breakage->what);
+		memcpy(c->block + breakage->off, saved, 8);
+	}
+	claim(check_block(c->block, c->nbytes, c->kept_bytes) == NULL, "and is sound without them");
+}
+
 static void
 test_breakages(void)
 {
@@ -659,13 +679,12 @@ test_breakages(void)
 	hjg_u32		probe = 0;
 	hjg_u32		set = 0;
 	hjg_u32		column = 0;
-	hjg_u32		tested = 0;
 	hjg_u32		segment = 0;
 
-	/* a program with a bit of everything */
+	/* a program with a bit of everything but strings */
 	for (hjg_u64 seed = test_seed;; seed++)
 	{
-		bool		found[5] = {0};
+		bool		found[4] = {0};
 
 		program_create(&c, seed, &shape);
 		head = (HjgProgram *) c.block;
@@ -691,10 +710,8 @@ test_breakages(void)
 
 			column = of->width == 4 && of->test == HJG_PROGRAM_NO_TEST ? at : column;
 			found[2] |= of->width == 4 && of->test == HJG_PROGRAM_NO_TEST;
-			tested = of->test != HJG_PROGRAM_NO_TEST && of->test + 1 < head->tests.n ? at : tested;
-			found[4] |= of->test != HJG_PROGRAM_NO_TEST && of->test + 1 < head->tests.n;
 		}
-		if (found[4] && head->strings.n > 2 && found[0] && found[1] && found[2] && found[3] && tables[2].nkeys > 0 && tables[2].narguments > 0 && pipelines[1].source == HJG_PROGRAM_FROM_SEGMENTS && pipelines[2].source == HJG_PROGRAM_FROM_SEGMENTS &&
+		if (found[0] && found[1] && found[2] && found[3] && tables[2].nkeys > 0 && tables[2].narguments > 0 && pipelines[1].source == HJG_PROGRAM_FROM_SEGMENTS && pipelines[2].source == HJG_PROGRAM_FROM_SEGMENTS &&
 			!tables[0].has_groups && head->nsteps > 0 && head->maps.n > 0)
 			break;
 		program_destroy(&c);
@@ -703,8 +720,6 @@ test_breakages(void)
 	claim(check_block(c.block, c.nbytes - 8, c.kept_bytes) != NULL, "a shorter one does not");
 	claim(check_block(c.block, 0, c.kept_bytes) != NULL, "nothing does not");
 	{
-#define IN_HEAD(field) offsetof(HjgProgram, field), sizeof(head->field)
-#define IN_ARRAY(array, type, i, field) head->array.off + (i) * sizeof(type) + offsetof(type, field), sizeof(((type *) 0)->field)
 		const HjgProgramRun *run = (HjgProgramRun *) (c.block + head->runs.off) +
 			((HjgProgramSegment *) (c.block + head->segments.off))[segment].first_run;
 		const size_t run_off = (size_t) ((const char *) run - c.block);
@@ -798,6 +813,49 @@ test_breakages(void)
 			{"a column without memory", IN_ARRAY(columns, HjgProgramColumn, column, nbytes), 0},
 			{"a column that ends within a word", IN_ARRAY(columns, HjgProgramColumn, column, nbytes), 1001},
 			{"a map elsewhere", IN_ARRAY(columns, HjgProgramColumn, column, map), head->maps.n + 1},
+		};
+
+		refuse_breakages(&c, breakages, sizeof(breakages) / sizeof(breakages[0]));
+	}
+	program_destroy(&c);
+}
+
+/* Find a column of a program whose strings are tested, and a pattern with a string within; false: it lacks one of them. */
+static bool
+find_test(const ProgramCase *c, hjg_u32 *tested, hjg_u32 *within)
+{
+	const HjgProgram *head = (const HjgProgram *) c->block;
+	const HjgProgramColumn *columns = (const HjgProgramColumn *) (c->block + head->columns.off);
+	const HjgProgramTest *tests = (const HjgProgramTest *) (c->block + head->tests.off);
+	hjg_u32		nstrings = 0;
+
+	*tested = *within = UINT32_MAX;
+	for (hjg_u32 i = 0; i < head->columns.n; i++)
+		if (columns[i].test != HJG_PROGRAM_NO_TEST)
+			*tested = i;
+	for (hjg_u32 i = 0; i < head->tests.n; nstrings += tests[i++].nstrings)
+		if (tests[i].kind == HJG_PROGRAM_LIKE && tests[i].nstrings > 2)
+			*within = nstrings + 1;
+	return *tested < UINT32_MAX && *within < UINT32_MAX;
+}
+
+static void
+test_string_breakages(void)
+{
+	const ProgramShape shape = {.npipelines = 3, .most_rows = 100};
+	ProgramCase c;
+	hjg_u32		tested;
+	hjg_u32		within;
+
+	program_create(&c, test_seed, &shape);
+	for (hjg_u64 seed = test_seed + 1; !find_test(&c, &tested, &within); seed++)
+	{
+		program_destroy(&c);
+		program_create(&c, seed, &shape);
+	}
+	{
+		const HjgProgram *head = (const HjgProgram *) c.block;
+		const Breakage breakages[] = {
 			{"tests elsewhere", IN_HEAD(tests.off), 0xFFFFFFF8u},
 			{"very many tests", IN_HEAD(tests.n), UINT32_MAX},
 			{"no tests", IN_HEAD(tests.n), 0},
@@ -818,52 +876,12 @@ test_breakages(void)
 			{"a test that is none", IN_ARRAY(columns, HjgProgramColumn, tested, test), head->tests.n},
 			{"tested codes", IN_ARRAY(columns, HjgProgramColumn, tested, width), 2},
 			{"tested strings whose places end behind them", IN_ARRAY(columns, HjgProgramColumn, tested, nbytes), 8},
+			{"a pattern with nothing within", IN_ARRAY(strings, HjgProgramString, within, nbytes), 0},
 		};
 
-		for (size_t i = 0; i < sizeof(breakages) / sizeof(breakages[0]); i++)
-		{
-			const Breakage *breakage = &breakages[i];
-			char		saved[8];
-
-			memcpy(saved, c.block + breakage->off, 8);
-			memcpy(c.block + breakage->off, &breakage->value, breakage->size < 8 ? breakage->size : breakage->size == 8 ? 8 : 1);
-			claim(check_block(c.block, c.nbytes, c.kept_bytes) != NULL, "a program with %s is refused", breakage->what);
-			memcpy(c.block + breakage->off, saved, 8);
-		}
+		refuse_breakages(&c, breakages, sizeof(breakages) / sizeof(breakages[0]));
 	}
-	claim(check_block(c.block, c.nbytes, c.kept_bytes) == NULL, "and is sound without them");
 	program_destroy(&c);
-}
-
-/* Test that a pattern with an empty string between its first and last one is refused. */
-static void
-test_empty_within(void)
-{
-	const ProgramShape shape = {.npipelines = 3, .most_rows = 100};
-	bool		found = false;
-
-	for (hjg_u64 seed = test_seed; !found; seed++)
-	{
-		ProgramCase c;
-		const HjgProgram *head;
-		const HjgProgramTest *tests;
-		HjgProgramString *string;
-
-		program_create(&c, seed, &shape);
-		head = (const HjgProgram *) c.block;
-		tests = (const HjgProgramTest *) (c.block + head->tests.off);
-		string = (HjgProgramString *) (c.block + head->strings.off);
-		for (hjg_u32 i = 0; i < head->tests.n && !found; string += tests[i++].nstrings)
-			if (tests[i].kind == HJG_PROGRAM_LIKE && tests[i].nstrings > 2)
-			{
-				const bool	sound = check_block(c.block, c.nbytes, c.kept_bytes) == NULL;
-
-				string[1].nbytes = 0;
-				claim(sound && check_block(c.block, c.nbytes, c.kept_bytes) != NULL, "a pattern with nothing within is refused");
-				found = true;
-			}
-		program_destroy(&c);
-	}
 }
 
 /* Change some bytes at random: the program is refused, or runs without harm. */
@@ -1055,7 +1073,7 @@ main(int argc, char **argv)
 	else
 	{
 		test_breakages();
-	test_empty_within();
+	test_string_breakages();
 		if ((options & HOSTILE) == 0)
 			test_programs();
 		test_flips(options & HOSTILE ? 3000 : 300);
