@@ -6,7 +6,7 @@
  * A block takes one piece after the other: at most HJG_K_PIECE_ROWS rows of one segment, or slots of groups, so that the columns'
  * descriptors, like the steps, are the same for all of its threads, and the interpreter's branches diverge only where rows end.  A thread has one
  * row at a time; the registers of a block's rows lie in shared memory, side by side.  Read a row: the codes of its columns, in the
- * order of rows; a record of 32 bytes or more for each look-up.
+ * order of rows; a record of 16 bytes or more for each look-up.
  *
  * Groups.  Where few are expected, a block has a table of its own in shared memory, and adds its records to the groups at its end;
  * what finds no room there goes to the groups at once.  Rows of a warp that are in one of few groups are added up by shuffles.

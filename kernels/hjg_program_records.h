@@ -3,8 +3,8 @@
  *	  Hash tables and groups of a program (layout/hjg_program.h): records that rows are looked up in, entered into and added to.  In
  *	  the common subset of CUDA and C, so that a device emulated on the host runs the same text.
  *
- * Open addressing: a key is in the first record from its home that was empty, at most HJG_RECORD_VISITS away.  A record's first
- * word tells its state and most of the hash.  Who finds it empty claims it by compare-and-swap, writes the record, and then
+ * Open addressing: a key is in the first record from its home that was empty, at most HJG_RECORD_VISITS away.  A record's head
+ * tells its state, its NULLs and most of the hash.  Who finds it empty claims it by compare-and-swap, writes the record, and then
  * declares it ready; others with the same hash come again until it is.  They do not wait in a loop of their own: threads of a warp
  * that claim a record have written it when the others look again.  Records never become empty again.
  */
@@ -53,10 +53,15 @@ hjg_program_replace(hjg_u64 *value, hjg_u64 by, int less)
 #define HJG_RECORD_VISITS 1024u
 #define HJG_NEAR_VISITS 8u		/* of a block's own table */
 
-/* States of a record; a hash without these bits is beside them. */
+/* The head of a record: its state, a bit for each NULL (of groups, of the keys; otherwise of the payload), and a part of the key's hash. */
 #define HJG_RECORD_CLAIMED 1ull
 #define HJG_RECORD_READY 2ull
-#define HJG_RECORD_STATES 3ull
+#define HJG_RECORD_FIRST_NULL 2
+#define HJG_RECORD_NULLS (0xFFFFull << HJG_RECORD_FIRST_NULL)
+#define HJG_RECORD_HASH (~0ull << 18)
+#if HJG_PROGRAM_MAX_PAYLOAD > 16 || HJG_PROGRAM_MAX_KEYS > 16
+#error "a head has bits for fewer NULLs"
+#endif
 
 typedef struct HjgProgramRow
 {
@@ -108,6 +113,13 @@ hjg_program_record(const HjgKRecords *table, hjg_u32 slot)
 	return HJG_PROGRAM_AT(hjg_u64, table->records) + (hjg_u64) slot * table->record_words;
 }
 
+/* Get the bits of a ready record's NULLs. */
+HJG_PROGRAM_STEP hjg_u32
+hjg_program_nulls(const hjg_u64 *record)
+{
+	return (hjg_u32) (record[0] >> HJG_RECORD_FIRST_NULL) & 0xFFFF;
+}
+
 HJG_PROGRAM_STEP hjg_u32
 hjg_program_home(const HjgKRecords *table, hjg_u64 hash)
 {
@@ -134,7 +146,7 @@ hjg_program_has_key(const hjg_u64 *record, const HjgProgramKey *key)
 HJG_PROGRAM_STEP const hjg_u64 *
 hjg_program_find(const HjgKRecords *table, const HjgProgramKey *key, hjg_u64 hash)
 {
-	const hjg_u64 ready = (hash & ~HJG_RECORD_STATES) | HJG_RECORD_READY;
+	const hjg_u64 ready = (hash & HJG_RECORD_HASH) | HJG_RECORD_READY;
 	hjg_u32		slot = hjg_program_home(table, hash);
 
 	for (hjg_u32 visit = 0; visit < HJG_RECORD_VISITS && visit < table->nslots; visit++)
@@ -143,7 +155,7 @@ hjg_program_find(const HjgKRecords *table, const HjgProgramKey *key, hjg_u64 has
 
 		if (record[0] == 0)
 			return 0;
-		if (record[0] == ready)
+		if ((record[0] & ~HJG_RECORD_NULLS) == ready)
 		{
 			hjg_u32		k = 0;
 
@@ -234,8 +246,10 @@ HJG_PROGRAM_STEP hjg_u64 *
 hjg_program_enter(const HjgKPipeline *a, const HjgKRecords *table, const HjgProgramKey *key, hjg_u64 hash, const HjgProgramRow *row, hjg_u64 nulls,
 				  hjg_u32 most, int *made)
 {
-	const hjg_u64 claimed = (hash & ~HJG_RECORD_STATES) | HJG_RECORD_CLAIMED;
-	const hjg_u64 ready = (hash & ~HJG_RECORD_STATES) | HJG_RECORD_READY;
+	const hjg_u64 claimed = (hash & HJG_RECORD_HASH) | HJG_RECORD_CLAIMED;
+	const hjg_u64 ready = (hash & HJG_RECORD_HASH) | nulls << HJG_RECORD_FIRST_NULL | HJG_RECORD_READY;
+	/* of groups NULLs are a part of the key */
+	const hjg_u64 compared = a->groups ? ~0ull : ~HJG_RECORD_NULLS;
 	hjg_u32		slot = hjg_program_home(table, hash);
 	hjg_u32		visit = 0;
 
@@ -250,7 +264,6 @@ hjg_program_enter(const HjgKPipeline *a, const HjgKRecords *table, const HjgProg
 			word = HJG_CELL_CLAIM(&record[0], claimed);
 			if (word == 0)
 			{
-				record[HJG_K_RECORD_NULLS] = nulls;
 				for (hjg_u32 k = 0; k < key->nkeys; k++)
 					record[HJG_K_RECORD_KEYS + k] = hjg_program_key_at(key, k);
 				for (hjg_u32 v = 0; v < a->nvalues; v++)
@@ -264,10 +277,10 @@ hjg_program_enter(const HjgKPipeline *a, const HjgKRecords *table, const HjgProg
 		}
 		if (word == claimed)
 			continue;
-		if (word == ready)
+		if ((word & compared) == (ready & compared))
 		{
 			HJG_CELL_FENCE();
-			if ((!a->groups || HJG_CELL_LOAD(&record[HJG_K_RECORD_NULLS]) == key->nulls) && hjg_program_has_key(record, key))
+			if (hjg_program_has_key(record, key))
 				return record;
 		}
 		slot = hjg_program_next(table, slot);
@@ -318,7 +331,7 @@ hjg_program_merge(const HjgKPipeline *a, const hjg_u64 *record)
 	key.list = 0;
 	key.stride = 1;
 	key.nkeys = a->sink.nkeys;
-	key.nulls = (hjg_u32) record[HJG_K_RECORD_NULLS];
+	key.nulls = hjg_program_nulls(record);
 	group = hjg_program_enter(a, &a->sink, &key, hjg_program_hash(&key), 0, key.nulls, HJG_RECORD_VISITS, &made);
 	if (group == 0)
 		return HJG_K_TABLE_FULL;

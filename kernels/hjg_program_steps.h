@@ -58,14 +58,14 @@ hjg_program_group_value(const HjgKPipeline *a, hjg_u32 which, HjgProgramRow *row
 	const hjg_u64 *values = row->group + HJG_K_RECORD_KEYS + nkeys;
 
 	if (which < nkeys)
-		hjg_program_set(row, reg, row->group[HJG_K_RECORD_KEYS + which], (hjg_u32) (row->group[HJG_K_RECORD_NULLS] >> which) & 1);
+		hjg_program_set(row, reg, row->group[HJG_K_RECORD_KEYS + which], hjg_program_nulls(row->group) >> which & 1);
 	else if (which == HJG_PROGRAM_GROUP_ROWS(nkeys))
 		hjg_program_set(row, reg, values[0], 0);
 	else
 	{
 		const HjgKArgument argument = a->arguments[(which - nkeys - 1) / 4];
 		const hjg_u32 part = (which - nkeys - 1) % 4;
-		const hjg_u64 count = values[0] - values[argument.nulls];
+		const hjg_u64 count = values[0] - (argument.nulls != 0 ? values[argument.nulls] : 0);
 		const hjg_u32 place = part == HJG_PROGRAM_GROUP_SUM ? argument.sum : argument.extremes + (part == HJG_PROGRAM_GROUP_GREATEST);
 
 		if (part == HJG_PROGRAM_GROUP_COUNT)
@@ -145,7 +145,7 @@ hjg_program_probe(const HjgKRecords *table, const HjgProgramStep *step, HjgProgr
 		if (record == 0)
 			hjg_program_set(row, step->to + p, 0, 1);
 		else
-			hjg_program_set(row, step->to + p, record[HJG_K_RECORD_KEYS + table->nkeys + p], record[HJG_K_RECORD_NULLS] >> p & 1);
+			hjg_program_set(row, step->to + p, record[HJG_K_RECORD_KEYS + table->nkeys + p], hjg_program_nulls(record) >> p & 1);
 	return 1;
 }
 
@@ -296,11 +296,11 @@ hjg_program_list(const HjgKResult *a, const hjg_u64 *record, hjg_u64 *words)
 	*words++ = nrows;
 	for (hjg_u32 k = 0; k < nkeys; k++)
 		*words++ = record[HJG_K_RECORD_KEYS + k];
-	*words++ = record[HJG_K_RECORD_NULLS];
+	*words++ = hjg_program_nulls(record);
 	for (hjg_u32 i = 0; i < a->narguments; i++, words += HJG_PROGRAM_ARGUMENT_WORDS)
 	{
 		const HjgKArgument argument = a->pipeline.arguments[i];
-		const hjg_u64 nnulls = values[argument.nulls];
+		const hjg_u64 nnulls = argument.nulls != 0 ? values[argument.nulls] : 0;
 		const hjg_u64 low = argument.sum != 0 ? values[argument.sum] : 0;
 		const int64_t high = argument.sum_parts > 1 ? (int64_t) values[argument.sum + 1] : 0;
 		const hjg_u64 shifted = (hjg_u64) high << 32;

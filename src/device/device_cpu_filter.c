@@ -36,7 +36,7 @@ add_slots(void *arg, int number, int worker)
 	{
 		const hjg_u64 word = hjg_program_record(task->table, slot)[0];
 
-		hashes[n] = word & ~HJG_RECORD_STATES;
+		hashes[n] = word & HJG_RECORD_HASH;
 		n += word != 0;
 	}
 	hjg_bloom_add_shared(task->filter, hashes, n);

@@ -425,8 +425,7 @@ write_group(const HjgKPipeline *a, hjg_u64 place, hjg_u64 nulls, int64_t key)
 {
 	hjg_u64    *record = record_at(a, place);
 
-	record[0] = HJG_RECORD_READY;
-	record[HJG_K_RECORD_NULLS] = nulls;
+	record[0] = nulls << HJG_RECORD_FIRST_NULL | HJG_RECORD_READY;
 	record[HJG_K_RECORD_KEYS] = (hjg_u64) key;
 	for (hjg_u32 v = 0; v < a->nvalues; v++)
 		record[HJG_K_RECORD_KEYS + 1 + v] = hjg_program_neutral(a->values[v].kind);

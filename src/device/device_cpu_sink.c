@@ -75,7 +75,7 @@ repeats_key(const HjgKPipeline *a, const HjgCpuRows *rows, hjg_u32 i)
 static inline __attribute__((always_inline)) hjg_u64 *
 find_group(const HjgKPipeline *a, const HjgKRecords *table, hjg_u32 nkeys, const HjgProgramKey *key, hjg_u64 hash)
 {
-	const hjg_u64 ready = (hash & ~HJG_RECORD_STATES) | HJG_RECORD_READY;
+	const hjg_u64 ready = (hash & HJG_RECORD_HASH) | (hjg_u64) key->nulls << HJG_RECORD_FIRST_NULL | HJG_RECORD_READY;
 	hjg_u32		slot = hjg_program_home(table, hash);
 
 	for (hjg_u32 visit = 0; visit < HJG_NEAR_VISITS && visit < table->nslots; visit++)
@@ -83,7 +83,7 @@ find_group(const HjgKPipeline *a, const HjgKRecords *table, hjg_u32 nkeys, const
 		hjg_u64    *record = hjg_program_record(table, slot);
 		const hjg_u64 word = HJG_CELL_LOAD(&record[0]);
 
-		if (word == ready && record[HJG_K_RECORD_NULLS] == key->nulls)
+		if (word == ready)
 		{
 			hjg_u32		k = 0;
 

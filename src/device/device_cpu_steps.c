@@ -263,14 +263,14 @@ choose_candidates(const HjgBloom *filter, hjg_u32 table, HjgCpuRows *rows)
 		return n;
 	}
 	for (hjg_u32 i = 0; i < rows->n; i++)
-		rows->hashes[i] &= ~HJG_RECORD_STATES;
+		rows->hashes[i] &= HJG_RECORD_HASH;
 	n = hjg_bloom_test(filter, rows->hashes, rows->n, rows->chosen);
 	rows->tested[table] += rows->n;
 	rows->passed[table] += n;
 	return n;
 }
 
-/* Find the record of each row in a table, from its bits of NULLs on; NULL if there is none. */
+/* Find the record of each row in a table; NULL if there is none. */
 STEP void
 find_records(const HjgKRecords *table, const HjgBloom *filter, const HjgProgramStep *step, HjgCpuRows *rows)
 {
@@ -290,9 +290,8 @@ find_records(const HjgKRecords *table, const HjgBloom *filter, const HjgProgramS
 	{
 		const hjg_u32 i = rows->chosen[c];
 		const HjgProgramKey key = {.regs = &rows->regs[step->left][i], .stride = HJG_CPU_ROWS, .nkeys = table->nkeys};
-		hjg_u64    *record = key_bits != 0 && (rows->nulls[i] & key_bits) != 0 ? NULL : (hjg_u64 *) hjg_program_find(table, &key, rows->hashes[i]);
 
-		rows->records[i] = record == NULL ? NULL : record + HJG_K_RECORD_NULLS;
+		rows->records[i] = key_bits != 0 && (rows->nulls[i] & key_bits) != 0 ? NULL : (hjg_u64 *) hjg_program_find(table, &key, rows->hashes[i]);
 	}
 }
 
@@ -363,8 +362,8 @@ load_payload(const HjgKRecords *table, const HjgProgramStep *step, HjgCpuRows *r
 		{
 			const hjg_u64 *record = rows->records[i];
 
-			any |= isnull[i] = record == NULL || (record[0] >> p & 1);
-			to[i] = record == NULL ? 0 : (int64_t) record[1 + table->nkeys + p];
+			any |= isnull[i] = record == NULL || (hjg_program_nulls(record) >> p & 1);
+			to[i] = record == NULL ? 0 : (int64_t) record[HJG_K_RECORD_KEYS + table->nkeys + p];
 		}
 		rows->nullable &= ~BIT(step->to + p);
 		if (any)

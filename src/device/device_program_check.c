@@ -342,5 +342,7 @@ hjg_device_program_check(HjgDeviceProgram *program, hjg_u64 kept_bytes)
 		REQUIRE(*nregisters <= HJG_PROGRAM_REGISTERS, "a register");
 		CHECK(check_segments(program, pipeline, kept_bytes));
 	}
-	return check_program_result(program, filled, &nsets);
+	CHECK(check_program_result(program, filled, &nsets));
+	hjg_device_find_nulls(program);
+	return NULL;
 }

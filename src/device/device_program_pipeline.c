@@ -210,6 +210,7 @@ static void
 plan_groups(const HjgMachineRun *run, const HjgProgramTable *table, hjg_u64 nrows, HjgKPipeline *args, HjgKArgument *all_places)
 {
 	const HjgProgramArgument *arguments = run->program->arguments;
+	const hjg_u32 may_be_null = run->program->null_arguments[table - run->program->tables];
 	const hjg_u32 nkeys = table->nkeys;
 
 	add_value(args, HJG_K_ROWS, 0);
@@ -218,8 +219,12 @@ plan_groups(const HjgMachineRun *run, const HjgProgramTable *table, hjg_u64 nrow
 		const HjgProgramArgument *argument = &arguments[table->first_argument + i];
 		HjgKArgument *places = &all_places[i];
 
-		*places = (HjgKArgument) {.nulls = (hjg_u8) args->nvalues};
-		add_value(args, HJG_K_NULLS, argument->reg);
+		*places = (HjgKArgument) {0};
+		if (may_be_null >> i & 1)
+		{
+			places->nulls = (hjg_u8) args->nvalues;
+			add_value(args, HJG_K_NULLS, argument->reg);
+		}
 		if (argument->wants_sum)
 		{
 			places->sum = (hjg_u8) args->nvalues;

@@ -35,6 +35,7 @@ typedef struct HjgDeviceProgram
 	hjg_u32		nregisters[HJG_PROGRAM_MAX_PIPELINES];	/* registers of each pipeline are below, */
 	hjg_u32		result_registers;	/* and those of the result */
 	const HjgProgramTable *groups;	/* of the result */
+	hjg_u32		null_arguments[HJG_PROGRAM_MAX_PIPELINES];	/* of each table of groups: a bit for each argument that may be NULL */
 } HjgDeviceProgram;
 
 /* Copy a program out of a job's build side, once.  Freed by hjg_device_program_free(), also after an error. */
@@ -42,6 +43,8 @@ extern HjgStatus hjg_device_program_copy(const HjgEnv *env, const HjgSegment *se
 /* Check it, for a file of kept columns of this size; returns what is wrong, or NULL. */
 extern const char *hjg_device_program_check(HjgDeviceProgram *program, hjg_u64 kept_bytes);
 extern void hjg_device_program_free(HjgDeviceProgram *program);
+/* Find which arguments of a checked program may be NULL (device_program_nulls.c). */
+extern void hjg_device_find_nulls(HjgDeviceProgram *program);
 
 /* Count the bytes of a column's bits of NULLs, and with its codes, for a segment of nrows. */
 static inline hjg_u64

@@ -42,8 +42,8 @@ typedef struct HjgKPiece
 } HjgKPiece;
 
 /*
- * A hash table.  A record is hjg_u64[]: its state and hash (0: the record is empty), a bit for each NULL, the keys, the values.
- * Zeroed memory is an empty table.
+ * A hash table.  A record is hjg_u64[]: its head (kernels/hjg_program_records.h; 0: the record is empty), the keys, the values.  Zeroed memory is
+ * an empty table.
  */
 typedef struct HjgKRecords
 {
@@ -54,8 +54,7 @@ typedef struct HjgKRecords
 	hjg_u32		npayload;
 } HjgKRecords;
 
-#define HJG_K_RECORD_NULLS 1	/* words of a record: of groups, bits of its keys; otherwise of its payload */
-#define HJG_K_RECORD_KEYS 2
+#define HJG_K_RECORD_KEYS 1		/* words of a record's head */
 
 /* A value of a record, made of a register. */
 typedef enum HjgKValueKind
@@ -76,13 +75,13 @@ typedef struct HjgKValue
 	hjg_u8		reg;
 } HjgKValue;
 
-/* Most values: the rows, and of each argument its NULLs, two parts of a sum, and two extremes. */
+/* Most values: the rows, and of each argument its NULLs, if it may be NULL, two parts of a sum, and two extremes. */
 #define HJG_K_MOST_VALUES (1 + HJG_PROGRAM_MAX_ARGUMENTS * 5)
 
-/* Places of an argument's values in a record; 0: not wanted. */
+/* Places of an argument's values in a record, behind the number of rows; 0: not wanted. */
 typedef struct HjgKArgument
 {
-	hjg_u8		nulls;
+	hjg_u8		nulls;			/* 0: there are none */
 	hjg_u8		sum;			/* HJG_K_SUM, or HJG_K_SUM_LOW and behind it HJG_K_SUM_HIGH */
 	hjg_u8		sum_parts;
 	hjg_u8		extremes;

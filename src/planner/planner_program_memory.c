@@ -17,13 +17,13 @@
  * Tables of the processor's threads: words of a record beside its keys and its values, and bytes of each, as half of the places are free. By ranks
  * (device_cpu_ranks.c), where there are not too many possible keys for a record: bytes of such a key, and of a value of a hash table, about.
  */
-#define RECORD_WORDS 2
+#define RECORD_WORDS 1
 #define HASHED_WORD_BYTES 16.0
 #define RANKED_KEY_BYTES 0.25
 #define RANKED_VALUE_BYTES 4.0
 
 /* Values of a group: its number of rows, and of each argument, about. */
-#define GROUP_VALUES(narguments) (1 + 3 * (narguments))
+#define GROUP_VALUES(narguments) (1 + 2 * (narguments))
 
 /* Estimates of different keys are often too low by so much. */
 #define MORE_KEYS 4
