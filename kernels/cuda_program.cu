@@ -226,6 +226,6 @@ hjg_k_list_groups(const __grid_constant__ HjgKResult a)
 		const hjg_u64 place = hjg_warp_reserve((hjg_u64 *) a.listed, __popc(lanes)) + __popc(lanes & ((1u << hjg_lane()) - 1));
 
 		if (mine)
-			hjg_program_list(&a, row.group, (hjg_u64 *) a.words + place * a.group_words);
+			hjg_program_list(&a, hjg_program_group(&a.pipeline.source, row.group), (hjg_u64 *) a.words + place * a.group_words);
 	});
 }

@@ -69,7 +69,7 @@ typedef struct HjgProgramRow
 	hjg_u32		stride;
 	hjg_u32		nulls;			/* a bit for each register */
 	hjg_u32		segment;		/* number of the segment that it comes from */
-	const hjg_u64 *group;		/* or the group that it is */
+	const hjg_u64 *group;		/* or the record of the group that it is */
 } HjgProgramRow;
 
 /* A key: the registers of a list, or consecutive ones. */
@@ -118,6 +118,23 @@ HJG_PROGRAM_STEP hjg_u32
 hjg_program_nulls(const hjg_u64 *record)
 {
 	return (hjg_u32) (record[0] >> HJG_RECORD_FIRST_NULL) & 0xFFFF;
+}
+
+/* A group of a complete table. */
+typedef struct HjgProgramGroup
+{
+	const hjg_u64 *keys;
+	const hjg_u64 *values;
+	hjg_u32		nulls;			/* a bit for each key */
+} HjgProgramGroup;
+
+HJG_PROGRAM_STEP HjgProgramGroup
+hjg_program_group(const HjgKRecords *table, const hjg_u64 *record)
+{
+	const hjg_u64 *keys = record + HJG_K_RECORD_KEYS;
+	const HjgProgramGroup group = {keys, keys + table->nkeys, hjg_program_nulls(record)};
+
+	return group;
 }
 
 HJG_PROGRAM_STEP hjg_u32

@@ -52,13 +52,13 @@ hjg_program_column(const HjgKColumn *column, hjg_u32 row_ix, HjgProgramRow *row,
 
 /* Load a value of the group that the row is. */
 HJG_PROGRAM_STEP void
-hjg_program_group_value(const HjgKPipeline *a, hjg_u32 which, HjgProgramRow *row, hjg_u32 reg)
+hjg_program_group_value(const HjgKPipeline *a, HjgProgramGroup group, hjg_u32 which, HjgProgramRow *row, hjg_u32 reg)
 {
 	const hjg_u32 nkeys = a->source.nkeys;
-	const hjg_u64 *values = row->group + HJG_K_RECORD_KEYS + nkeys;
+	const hjg_u64 *values = group.values;
 
 	if (which < nkeys)
-		hjg_program_set(row, reg, row->group[HJG_K_RECORD_KEYS + which], hjg_program_nulls(row->group) >> which & 1);
+		hjg_program_set(row, reg, group.keys[which], group.nulls >> which & 1);
 	else if (which == HJG_PROGRAM_GROUP_ROWS(nkeys))
 		hjg_program_set(row, reg, values[0], 0);
 	else
@@ -170,7 +170,7 @@ hjg_program_run(const HjgKPipeline *a, const HjgProgramStep *steps, const HjgKCo
 				hjg_program_column(&columns[step->arg], row_ix, row, step->to);
 				break;
 			case HJG_PROGRAM_GROUP:
-				hjg_program_group_value(a, step->arg, row, step->to);
+				hjg_program_group_value(a, hjg_program_group(&a->source, row->group), step->arg, row, step->to);
 				break;
 			case HJG_PROGRAM_ROW:
 				hjg_program_set(row, step->to, (hjg_u64) row->segment * HJG_PROGRAM_MAX_SEGMENT_ROWS + row_ix, 0);
@@ -287,16 +287,15 @@ hjg_program_order(const HjgKResult *a, const HjgProgramRow *row)
 
 /* Write a group as hjg_program.h describes it. */
 HJG_PROGRAM_STEP void
-hjg_program_list(const HjgKResult *a, const hjg_u64 *record, hjg_u64 *words)
+hjg_program_list(const HjgKResult *a, HjgProgramGroup group, hjg_u64 *words)
 {
-	const hjg_u32 nkeys = a->pipeline.source.nkeys;
-	const hjg_u64 *values = record + HJG_K_RECORD_KEYS + nkeys;
+	const hjg_u64 *values = group.values;
 	const hjg_u64 nrows = values[0];
 
 	*words++ = nrows;
-	for (hjg_u32 k = 0; k < nkeys; k++)
-		*words++ = record[HJG_K_RECORD_KEYS + k];
-	*words++ = hjg_program_nulls(record);
+	for (hjg_u32 k = 0; k < a->pipeline.source.nkeys; k++)
+		*words++ = group.keys[k];
+	*words++ = group.nulls;
 	for (hjg_u32 i = 0; i < a->narguments; i++, words += HJG_PROGRAM_ARGUMENT_WORDS)
 	{
 		const HjgKArgument argument = a->pipeline.arguments[i];

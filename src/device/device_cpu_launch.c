@@ -50,30 +50,32 @@ run_rows(HjgCpuLaunch *launch, HjgCpuWorker *worker, const HjgKPiece *piece)
 			hjg_device_count_groups(launch->result, worker->own, rows);
 			break;
 		default:
-			hjg_device_list_groups(launch->result, rows);
+			hjg_device_list_groups(launch->result, &launch->plan, rows);
 	}
 	if (flags != 0)
 		__atomic_fetch_or(flags_of(launch), flags, __ATOMIC_RELAXED);
 }
 
-/* Take the rows, or slots, of a piece that are marked. */
+/* Take the rows or groups of a piece that have a bit: those that are marked, or the keys that are there. */
 static void
-run_marked(HjgCpuLaunch *launch, HjgCpuWorker *worker, const HjgKPiece *piece)
+run_bits(HjgCpuLaunch *launch, HjgCpuWorker *worker, const HjgKPiece *piece)
 {
+	const HjgCpuRankWord *words = launch->marked_only ? NULL : &launch->plan.source->words[piece->first_row / 64];
+	const hjg_u32 nwords = (piece->end_row - piece->first_row + 63) / 64;
 	HjgCpuRows *rows = &worker->rows;
 
 	rows->n = 0;
-	for (hjg_u32 w = 0; w < HJG_CPU_MARK_WORDS; w++)
+	for (hjg_u32 w = 0; w < nwords; w++)
 	{
 		const hjg_u32 first = piece->first_row + w * 64;
-		hjg_u64		bits = worker->marks[w];
+		hjg_u64		bits = words != NULL ? words[w].bits : worker->marks[w];
 
 		for (hjg_u32 i = 0; i < 64 && bits == ~0ull; i++)
 			rows->numbers[rows->n + i] = first + i;
 		rows->n += bits == ~0ull ? 64 : 0;
 		for (bits = bits == ~0ull ? 0 : bits; bits != 0; bits &= bits - 1)
 			rows->numbers[rows->n++] = first + (hjg_u32) __builtin_ctzll(bits);
-		if (rows->n == 0 || (rows->n <= HJG_CPU_ROWS - 64 && w < HJG_CPU_MARK_WORDS - 1))
+		if (rows->n == 0 || (rows->n <= HJG_CPU_ROWS - 64 && w < nwords - 1))
 			continue;
 		rows->consecutive = rows->numbers[rows->n - 1] - rows->numbers[0] == rows->n - 1;
 		run_rows(launch, worker, piece);
@@ -165,8 +167,8 @@ run_piece(void *arg, int number, int worker_number)
 	}
 	worker->marks = launch->marks == NULL ? NULL : launch->marks + (size_t) number * HJG_CPU_MARK_WORDS;
 	worker->first_row = piece->first_row;
-	if (launch->marked_only)
-		run_marked(launch, worker, piece);
+	if (launch->marked_only || launch->plan.source != NULL)
+		run_bits(launch, worker, piece);
 	else if (launch->a->from_groups)
 		run_slots(launch, worker, piece);
 	else

@@ -79,6 +79,7 @@ hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks
 	plan->a = a;
 	plan->ranks = ranks;
 	plan->filters = filters;
+	plan->source = a->from_groups && ranks[a->source_number].words != NULL ? &ranks[a->source_number] : NULL;
 	plan->steps = HJG_PROGRAM_AT(const HjgProgramStep, a->steps);
 	for (hjg_u32 s = a->nsteps; s-- > 0;)
 	{

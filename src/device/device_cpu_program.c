@@ -113,9 +113,16 @@ threads_fill(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nro
 
 	if (!hjg_device_may_rank(args, table, nrows))
 		return false;
-	*status = args->groups ? hjg_device_make_groups(own, table, args, pieces, npieces, flags) :
-		hjg_device_make_ranks(own, table, &own->ranks[number], args, pieces, npieces, flags);
+	*status = hjg_device_make_ranks(own, table, &own->ranks[number], args, pieces, npieces, flags);
 	return true;
+}
+
+static void
+threads_drop(HjgMachineRun *run, hjg_u32 number)
+{
+	HjgCpuRun  *own = (HjgCpuRun *) run;
+
+	hjg_device_free_ranks(own, &own->ranks[number]);
 }
 
 HjgProgramMachine hjg_cpu_machine = {
@@ -130,6 +137,7 @@ HjgProgramMachine hjg_cpu_machine = {
 	.copy_out = threads_copy_out,
 	.launch = threads_launch_kernel,
 	.fill = threads_fill,
+	.drop = threads_drop,
 };
 
 /* ---- the program ---- */
@@ -181,8 +189,6 @@ hjg_device_run_on_cpu(int number, HjgProgramResult *result, const HjgDeviceProgr
 		if (status == HJG_OK)
 			status = hjg_device_choose_groups(&own.run, result);
 		hjg_device_free_tables(&own.run);
-		for (hjg_u32 t = 0; t < program->head->tables.n; t++)
-			hjg_device_free_ranks(&own, &own.ranks[t]);
 		hjg_device_free_filters(&own);
 		env->free(env->arg, own.workers, workers_bytes);
 	}

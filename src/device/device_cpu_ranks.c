@@ -238,6 +238,8 @@ rank_keys(RankedRows *ranked, const HjgProgramTable *table, const HjgKPipeline *
 		TRY(alloc_zeros(run, ranked->marks_bytes, &ranked->marks));
 	}
 	TRY(launch_into(ranked, HJG_KERNEL_FILL_RECORDS, args, note_rows, ranked, false, flags));
+	if (table->has_groups && ranked->has_null)
+		ranks->words[nvalues / 64].bits |= 1ull << nvalues % 64;
 	*nranks = count_bits(ranks);
 	return HJG_OK;
 }
@@ -388,70 +390,36 @@ fill_ranks(RankedRows *ranked, const HjgProgramTable *table, const HjgKPipeline 
 	return launch_into(ranked, HJG_KERNEL_FILL_RECORDS, args, pack_rows, ranked, true, flags);
 }
 
-HjgStatus
-hjg_device_make_ranks(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks, HjgKPipeline *args, const HjgKPiece *pieces,
-					  hjg_u32 npieces, hjg_u32 *flags)
-{
-	RankedRows	ranked = {.run = run, .ranks = ranks, .pieces = pieces, .npieces = npieces, .unique = table->unique};
-	const HjgStatus status = fill_ranks(&ranked, table, args, flags);
-
-	free_some(run, ranked.marks, ranked.marks_bytes);
-	if (status != HJG_OK || *flags != 0)
-		hjg_device_free_ranks(run, ranks);
-	return status;
-}
-
 /* ---- groups ---- */
 
-#define WORDS_AT_ONCE 1024
+#define RECORDS_AT_ONCE 16384
 
 typedef struct RankedGroups
 {
 	const HjgEnv *env;
 	const HjgKPipeline *a;
 	const HjgCpuRanks *ranks;
+	hjg_u64		ngroups;
 	bool		cancelled;		/* atomic */
 } RankedGroups;
 
-static hjg_u64 *
-record_at(const HjgKPipeline *a, hjg_u64 place)
-{
-	return HJG_PROGRAM_AT(hjg_u64, a->sink.records) + place * a->sink.record_words;
-}
-
-/* Write the record of a group without rows. */
+/* Write the totals of some groups without rows. */
 static void
-write_group(const HjgKPipeline *a, hjg_u64 place, hjg_u64 nulls, int64_t key)
-{
-	hjg_u64    *record = record_at(a, place);
-
-	record[0] = nulls << HJG_RECORD_FIRST_NULL | HJG_RECORD_READY;
-	record[HJG_K_RECORD_KEYS] = (hjg_u64) key;
-	for (hjg_u32 v = 0; v < a->nvalues; v++)
-		record[HJG_K_RECORD_KEYS + 1 + v] = hjg_program_neutral(a->values[v].kind);
-}
-
-/* Write the records of the groups of some words. */
-static void
-write_groups(void *arg, int number, int worker)
+write_totals(void *arg, int number, int worker)
 {
 	RankedGroups *groups = arg;
-	const HjgCpuRanks *ranks = groups->ranks;
-	const hjg_u64 nwords = ranks->nvalues / 64 + 1;
-	const hjg_u64 first = (hjg_u64) number * WORDS_AT_ONCE;
+	const HjgKPipeline *a = groups->a;
+	const hjg_u64 first = (hjg_u64) number * RECORDS_AT_ONCE;
+	hjg_u64    *totals = (hjg_u64 *) (void *) groups->ranks->records + first * a->nvalues;
 
 	if (hjg_device_stopped(groups->env, &groups->cancelled))
 		return;
-	for (hjg_u64 w = first; w < first + WORDS_AT_ONCE && w < nwords; w++)
-	{
-		hjg_u64		place = ranks->words[w].before;
-
-		for (hjg_u64 bits = ranks->words[w].bits; bits != 0; bits &= bits - 1)
-			write_group(groups->a, place++, 0, (int64_t) ((hjg_u64) ranks->least + w * 64 + (hjg_u64) __builtin_ctzll(bits)));
-	}
+	for (hjg_u64 i = first; i < first + RECORDS_AT_ONCE && i < groups->ngroups; i++)
+		for (hjg_u32 v = 0; v < a->nvalues; v++)
+			*totals++ = hjg_program_neutral(a->values[v].kind);
 }
 
-/* A sink of rows: add them to their groups; that of NULL is behind the others. */
+/* A sink of rows: add them to their groups. */
 static hjg_u32
 add_ranked(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 {
@@ -462,64 +430,57 @@ add_ranked(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 
 	for (hjg_u32 i = 0; i < rows->n; i++)
 	{
-		const hjg_u64 distance = (hjg_u64) keys[i] - (hjg_u64) ranks->least;
+		const bool	isnull = (rows->nulls[i] & mask) != 0;
+		const hjg_u64 distance = isnull ? ranks->nvalues : (hjg_u64) keys[i] - (hjg_u64) ranks->least;
 
-		if ((rows->nulls[i] & mask) != 0)
-			rows->records[i] = record_at(a, a->sink.nslots - 1);
-		else if (hjg_device_is_ranked(ranks, distance))
-			rows->records[i] = record_at(a, hjg_device_rank(ranks, distance));
-		else
+		if ((!isnull && distance >= ranks->nvalues) || (ranks->words[distance / 64].bits >> distance % 64 & 1) == 0)
 			return HJG_K_KEY_UNBOUNDED;
+		rows->records[i] = hjg_device_totals(ranks, distance);
 		__builtin_prefetch(rows->records[i], 1);
 	}
 	hjg_device_add_rows(a, rows);
 	return 0;
 }
 
-/* Make the groups, with ranks; nothing but these is left if there are flags. */
+/* Make groups; they may be left half made if there are flags. */
 static HjgStatus
-make_ranked_groups(RankedRows *ranked, const HjgProgramTable *table, HjgKPipeline *args, hjg_u32 *flags)
+fill_groups(RankedRows *ranked, const HjgProgramTable *table, HjgKPipeline *args, hjg_u32 *flags)
 {
 	HjgCpuRun  *run = ranked->run;
-	const HjgCpuRanks *ranks = ranked->ranks;
+	HjgCpuRanks *ranks = ranked->ranks;
 	HjgKPipeline keys_only = *args;
 	RankedGroups groups = {.env = run->run.env, .a = args, .ranks = ranks};
-	hjg_u64		ngroups;
-	hjg_u64    *records;
 
 	keys_only.nvalues = 0;
-	TRY(rank_keys(ranked, table, &keys_only, flags, &ngroups));
+	TRY(rank_keys(ranked, table, &keys_only, flags, &groups.ngroups));
 	if (*flags != 0)
 		return HJG_OK;
-	args->sink.nslots = (hjg_u32) ngroups + 1;
-	if (ngroups + ranked->has_null > table->max_rows)
+	if (groups.ngroups > table->max_rows)
 		return HJG_ERR_INPUT;
-	if (ngroups >= INT32_MAX)
-		return HJG_ERR_MEMORY;
-	TRY(alloc_some(run, (size_t) args->sink.nslots * args->sink.record_words * sizeof(hjg_u64), &records));
-	args->sink.records = (hjg_u64) (size_t) records;
-	hjg_pool_run(run->run.env->pool, (int) (ranks->nvalues / 64 / WORDS_AT_ONCE) + 1, write_groups, &groups);
+	args->sink.nslots = (hjg_u32) ranks->nvalues + 1;
+	ranks->record_bytes = args->nvalues * (hjg_u32) sizeof(hjg_u64);
+	ranks->records_bytes = groups.ngroups * ranks->record_bytes;
+	TRY(alloc_some(run, ranks->records_bytes, &ranks->records));
+	hjg_pool_run(run->run.env->pool, (int) (groups.ngroups / RECORDS_AT_ONCE) + 1, write_totals, &groups);
 	if (groups.cancelled)
 		return HJG_ERR_CANCELLED;
-	write_group(args, ngroups, 1, 0);
-	if (!ranked->has_null)
-		record_at(args, ngroups)[0] = 0;
 	return launch_into(ranked, HJG_KERNEL_GROUP_ROWS, args, add_ranked, &groups, true, flags);
 }
 
+/* ---- both ---- */
+
 HjgStatus
-hjg_device_make_groups(HjgCpuRun *run, const HjgProgramTable *table, HjgKPipeline *args, const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags)
+hjg_device_make_ranks(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks, HjgKPipeline *args, const HjgKPiece *pieces,
+					  hjg_u32 npieces, hjg_u32 *flags)
 {
-	HjgCpuRanks ranks = {0};
-	RankedRows	ranked = {.run = run, .ranks = &ranks, .pieces = pieces, .npieces = npieces};
-	const HjgStatus status = make_ranked_groups(&ranked, table, args, flags);
+	RankedRows	ranked = {.run = run, .ranks = ranks, .pieces = pieces, .npieces = npieces, .unique = table->unique};
+	const HjgStatus status = args->groups ? fill_groups(&ranked, table, args, flags) : fill_ranks(&ranked, table, args, flags);
 
 	free_some(run, ranked.marks, ranked.marks_bytes);
-	hjg_device_free_ranks(run, &ranks);
+	if (status != HJG_OK || *flags != 0)
+		hjg_device_free_ranks(run, ranks);
 	return status;
 }
-
-/* ---- both ---- */
 
 /* Does a row take part in look-ups before it comes to its group? Then it should come once. */
 static bool
@@ -538,7 +499,8 @@ hjg_device_may_rank(const HjgKPipeline *args, const HjgProgramTable *table, hjg_
 {
 	const hjg_u64 distance = (hjg_u64) table->greatest_key - (hjg_u64) table->least_key;
 
-	if (!table->has_bounds || distance / HJG_PROGRAM_MOST_RANKED >= (nrows > LEAST_ROWS ? nrows : LEAST_ROWS))
+	/* keys of groups, and NULL, have numbers of 32 bits */
+	if (!table->has_bounds || distance / HJG_PROGRAM_MOST_RANKED >= (nrows > LEAST_ROWS ? nrows : LEAST_ROWS) || (args->groups && distance >= INT32_MAX))
 		return false;
 	/* a table has one of the rows with the same key, which is not always the first one */
 	return args->groups ? args->near_slots == 0 && !has_probes(args) : table->unique || table->npayload == 0;

@@ -48,7 +48,7 @@ hjg_device_fill_rows(const HjgKPipeline *a, HjgCpuRows *rows)
 	for (hjg_u32 i = 0; i < rows->n; i++)
 	{
 		const HjgProgramKey key = sink_key(a, rows, i);
-		const HjgProgramRow row = hjg_device_row(rows, a, i);
+		const HjgProgramRow row = hjg_device_row(rows, i);
 
 		if (key.nulls == 0)
 			flags |= hjg_program_fill(a, &row, &key, rows->hashes[i]);
@@ -224,43 +224,46 @@ add_value(HjgKValue value, hjg_u32 place, Sharing sharing, const HjgCpuRows *row
 	}
 }
 
+/* Add all values; first: the place of the first one in a record. */
 static inline __attribute__((always_inline)) void
-add_values(const HjgKPipeline *a, Sharing sharing, const HjgCpuRows *rows)
+add_values(const HjgKPipeline *a, hjg_u32 first, Sharing sharing, const HjgCpuRows *rows)
 {
 	for (hjg_u32 v = 0; v < a->nvalues; v++)
-		add_value(a->values[v], HJG_K_RECORD_KEYS + a->sink.nkeys + v, sharing, rows);
+		add_value(a->values[v], first + v, sharing, rows);
 }
 
 #ifdef HJG_CPU_WIDE
 HJG_CPU_WIDE static void
-add_wide(const HjgKPipeline *a, Sharing sharing, const HjgCpuRows *rows)
+add_wide(const HjgKPipeline *a, hjg_u32 first, Sharing sharing, const HjgCpuRows *rows)
 {
 	if (sharing == SHARING_ONE)
-		add_values(a, SHARING_ONE, rows);
+		add_values(a, first, SHARING_ONE, rows);
 	else
-		add_values(a, SHARING_NONE, rows);
+		add_values(a, first, SHARING_NONE, rows);
 }
 #endif
 
 static void
 add_shares(const HjgKPipeline *a, Sharing sharing, const HjgCpuRows *rows)
 {
+	const hjg_u32 first = HJG_K_RECORD_KEYS + a->sink.nkeys;
+
 	if (sharing == SHARING_ALL)
-		add_values(a, SHARING_ALL, rows);
+		add_values(a, first, SHARING_ALL, rows);
 #ifdef HJG_CPU_WIDE
 	else if (__builtin_cpu_supports("avx2"))
-		add_wide(a, sharing, rows);
+		add_wide(a, first, sharing, rows);
 #endif
 	else if (sharing == SHARING_ONE)
-		add_values(a, SHARING_ONE, rows);
+		add_values(a, first, SHARING_ONE, rows);
 	else
-		add_values(a, SHARING_NONE, rows);
+		add_values(a, first, SHARING_NONE, rows);
 }
 
 void
 hjg_device_add_rows(const HjgKPipeline *a, const HjgCpuRows *rows)
 {
-	add_shares(a, SHARING_ALL, rows);
+	add_values(a, 0, SHARING_ALL, rows);
 }
 
 /* Add all rows to the only group there is, which each worker has one of. */
@@ -308,7 +311,7 @@ hjg_device_count_groups(const HjgKResult *a, hjg_u64 *bins, HjgCpuRows *rows)
 {
 	for (hjg_u32 i = 0; i < rows->n; i++)
 	{
-		const HjgProgramRow row = hjg_device_row(rows, &a->pipeline, i);
+		const HjgProgramRow row = hjg_device_row(rows, i);
 		const hjg_u64 number = hjg_program_order(a, &row);
 
 		if (number >> a->shift >> HJG_K_ORDER_BITS == a->prefix)
@@ -317,20 +320,23 @@ hjg_device_count_groups(const HjgKResult *a, hjg_u64 *bins, HjgCpuRows *rows)
 }
 
 void
-hjg_device_list_groups(const HjgKResult *a, HjgCpuRows *rows)
+hjg_device_list_groups(const HjgKResult *a, const HjgCpuPlan *plan, HjgCpuRows *rows)
 {
 	hjg_u32		n = 0;
 	hjg_u64		place;
 
 	for (hjg_u32 i = 0; i < rows->n; i++)
 	{
-		const HjgProgramRow row = hjg_device_row(rows, &a->pipeline, i);
+		const HjgProgramRow row = hjg_device_row(rows, i);
 
 		rows->chosen[n] = (hjg_u16) i;
 		n += hjg_program_order(a, &row) <= a->last;
 	}
 	place = n > 0 ? __atomic_fetch_add(HJG_PROGRAM_AT(hjg_u64, a->listed), n, __ATOMIC_RELAXED) : 0;
 	for (hjg_u32 i = 0; i < n; i++)
-		hjg_program_list(a, hjg_program_record(&a->pipeline.source, rows->numbers[rows->chosen[i]]),
-						 HJG_PROGRAM_AT(hjg_u64, a->words) + (place + i) * a->group_words);
+	{
+		hjg_u64		key;
+
+		hjg_program_list(a, hjg_device_group(plan, rows->numbers[rows->chosen[i]], &key), HJG_PROGRAM_AT(hjg_u64, a->words) + (place + i) * a->group_words);
+	}
 }

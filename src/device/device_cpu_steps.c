@@ -148,15 +148,16 @@ load_codes(const HjgKColumn *column, HjgCpuRows *rows, hjg_u32 reg)
 
 /* Load a value of the groups that the rows are. */
 STEP void
-load_group_value(const HjgKPipeline *a, hjg_u32 which, HjgCpuRows *rows, hjg_u32 reg)
+load_group_value(const HjgCpuPlan *plan, hjg_u32 which, HjgCpuRows *rows, hjg_u32 reg)
 {
 	hjg_u8		isnull[HJG_CPU_ROWS];
 
 	for (hjg_u32 i = 0; i < rows->n; i++)
 	{
-		HjgProgramRow row = hjg_device_row(rows, a, i);
+		HjgProgramRow row = hjg_device_row(rows, i);
+		hjg_u64		key;
 
-		hjg_program_group_value(a, which, &row, reg);
+		hjg_program_group_value(plan->a, hjg_device_group(plan, rows->numbers[i], &key), which, &row, reg);
 		isnull[i] = row.nulls >> reg & 1;
 	}
 	mark_nulls(rows, reg, isnull);
@@ -425,7 +426,7 @@ run_step(const HjgCpuPlan *plan, const HjgProgramStep *step, hjg_u32 live, const
 			load_codes(&columns[step->arg], rows, step->to);
 			break;
 		case HJG_PROGRAM_GROUP:
-			load_group_value(a, step->arg, rows, step->to);
+			load_group_value(plan, step->arg, rows, step->to);
 			break;
 		case HJG_PROGRAM_ROW:
 			EACH((hjg_u64) rows->segment * HJG_PROGRAM_MAX_SEGMENT_ROWS + rows->numbers[i]);

@@ -25,8 +25,8 @@ record_bytes(const HjgKRecords *table)
 	return (size_t) table->nslots * table->record_words * sizeof(hjg_u64);
 }
 
-void
-hjg_device_free_records(HjgMachineRun *run, HjgKRecords *table)
+static void
+free_records(HjgMachineRun *run, HjgKRecords *table)
 {
 	if (table->records != 0)
 		run->machine->free(run, table->records, record_bytes(table));
@@ -34,10 +34,18 @@ hjg_device_free_records(HjgMachineRun *run, HjgKRecords *table)
 }
 
 void
+hjg_device_free_table(HjgMachineRun *run, hjg_u32 number)
+{
+	free_records(run, &run->tables[number]);
+	if (run->machine->drop != NULL)
+		run->machine->drop(run, number);
+}
+
+void
 hjg_device_free_tables(HjgMachineRun *run)
 {
 	for (hjg_u32 t = 0; t < run->program->head->tables.n; t++)
-		hjg_device_free_records(run, &run->tables[t]);
+		hjg_device_free_table(run, t);
 }
 
 /* ---- columns ---- */
@@ -178,7 +186,7 @@ fill_growing(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 exp
 
 		if (status == HJG_OK && flags == 0)
 			return HJG_OK;
-		hjg_device_free_records(run, &args->sink);
+		free_records(run, &args->sink);
 		if (status != HJG_OK)
 			return status;
 		if ((flags & (HJG_K_KEY_TWICE | HJG_K_KEY_UNBOUNDED | HJG_K_STRING_UNKNOWN)) != 0)
@@ -263,6 +271,7 @@ void
 hjg_device_set_source(const HjgMachineRun *run, hjg_u32 source, HjgKPipeline *args)
 {
 	args->from_groups = 1;
+	args->source_number = source;
 	args->source = run->tables[source];
 	memcpy(args->arguments, run->arguments[source], sizeof(args->arguments));
 }
@@ -329,7 +338,7 @@ free_read_groups(HjgMachineRun *run, hjg_u32 number)
 		if (program->pipelines[p].source == source)
 			return;
 	if (source != HJG_PROGRAM_FROM_SEGMENTS)
-		hjg_device_free_records(run, &run->tables[source]);
+		hjg_device_free_table(run, source);
 }
 
 HjgStatus

@@ -96,7 +96,7 @@ list_groups(HjgMachineRun *run, HjgKResult *args, const HjgKPiece *pieces, hjg_u
 		return HJG_OK;
 	for (hjg_u32 t = 0; t < program->head->tables.n; t++)
 		if (&program->tables[t] != program->groups)
-			hjg_device_free_records(run, &run->tables[t]);
+			hjg_device_free_table(run, t);
 	bytes = (result->nwords - 1) * sizeof(hjg_u64);
 	TRY(run->machine->alloc(run, bytes, &args->words));
 	status = run->machine->launch(run, HJG_KERNEL_LIST_GROUPS, &args->pipeline, args, pieces, npieces);

@@ -27,7 +27,7 @@ typedef struct HjgCpuRows
 	hjg_u32		segment;		/* number of the segment that they come from */
 	hjg_u32		flags;			/* HJG_K_STRING_UNKNOWN: so it was for a row of this launch */
 	bool		consecutive;	/* numbers[i] = numbers[0] + i */
-	hjg_u32		numbers[HJG_CPU_ROWS];	/* in the segment, or slots of groups */
+	hjg_u32		numbers[HJG_CPU_ROWS];	/* in the segment; of groups slots, or distances of keys */
 	hjg_u32		nulls[HJG_CPU_ROWS];	/* a bit for each register */
 	union
 	{
@@ -41,7 +41,7 @@ typedef struct HjgCpuRows
 	int64_t		regs[HJG_PROGRAM_REGISTERS][HJG_CPU_ROWS];
 } HjgCpuRows;
 
-/* A hash table of keys that are close together (device_cpu_ranks.c). */
+/* A hash table, or groups, of keys that are close together (device_cpu_ranks.c). */
 typedef struct HjgCpuRankWord
 {
 	hjg_u64		bits;			/* of 64 values, which are there */
@@ -64,7 +64,7 @@ typedef struct HjgCpuRanks
 	size_t		words_bytes;
 	int64_t		least;			/* value */
 	hjg_u64		nvalues;		/* from the least to the greatest one */
-	hjg_u8	   *records;		/* of each value that is there: bits of NULLs, and the payload; NULL: it has none */
+	hjg_u8	   *records;		/* of each value that is there: bits of NULLs, and the payload, or NULL if it has none; of groups, their totals */
 	size_t		records_bytes;
 	hjg_u32		record_bytes;
 	hjg_u32		null_bytes;		/* of the bits of NULLs: HJG_CPU_NULL_BYTES, or 0 where no value is NULL */
@@ -104,6 +104,7 @@ typedef struct HjgCpuPlan
 	const HjgProgramStep *steps;
 	const HjgCpuRanks *ranks;	/* of each table, */
 	const HjgBloom *filters;	/* and a filter of its hashes */
+	const HjgCpuRanks *source;	/* the groups that are read; NULL: they have hashes, or there are none */
 	hjg_u32		unset;			/* registers that are read before they are set */
 	hjg_u32		live[HJG_PROGRAM_MAX_STEPS];	/* registers that are read after a step, before they are set again */
 	bool		dead[HJG_PROGRAM_MAX_STEPS];	/* nothing reads what the step sets */
@@ -164,13 +165,32 @@ hjg_device_register_range(hjg_u32 first, hjg_u32 n)
 	return (hjg_u32) (((1ull << n) - 1) << first);
 }
 
+/* Find the totals of a key that is there, in groups, told by its distance from the least one; behind all others is NULL. */
+static inline __attribute__((always_inline)) hjg_u64 *
+hjg_device_totals(const HjgCpuRanks *ranks, hjg_u64 distance)
+{
+	return (hjg_u64 *) (void *) (ranks->records + hjg_device_rank(ranks, distance) * ranks->record_bytes);
+}
+
+/* Find a group that a pipeline reads, told by its slot, or its key's distance; *key is memory for its key. */
+static inline __attribute__((always_inline)) HjgProgramGroup
+hjg_device_group(const HjgCpuPlan *plan, hjg_u32 number, hjg_u64 *key)
+{
+	const HjgKRecords *table = &plan->a->source;
+	const HjgCpuRanks *ranks = plan->source;
+
+	if (ranks == NULL)
+		return hjg_program_group(table, hjg_program_record(table, number));
+	*key = number < ranks->nvalues ? (hjg_u64) ranks->least + number : 0;
+	return (HjgProgramGroup) {.keys = key, .values = hjg_device_totals(ranks, number), .nulls = number == ranks->nvalues};
+}
+
 /* Rows of one place, for functions that work row by row (kernels/hjg_program_records.h). */
 static inline HjgProgramRow
-hjg_device_row(HjgCpuRows *rows, const HjgKPipeline *a, hjg_u32 i)
+hjg_device_row(HjgCpuRows *rows, hjg_u32 i)
 {
 	return (HjgProgramRow) {
-		.regs = &rows->regs[0][i], .stride = HJG_CPU_ROWS, .nulls = rows->nulls[i] & rows->nullable, .segment = rows->segment,
-		.group = a->from_groups ? hjg_program_record(&a->source, rows->numbers[i]) : NULL
+		.regs = &rows->regs[0][i], .stride = HJG_CPU_ROWS, .nulls = rows->nulls[i] & rows->nullable, .segment = rows->segment
 	};
 }
 
@@ -194,7 +214,7 @@ hjg_device_hash_keys(HjgCpuRows *rows, const hjg_u8 *keys, hjg_u32 nkeys, bool n
 
 /* ---- device_cpu_plan.c ---- */
 
-/* Plan the steps of a pipeline or a result; wanted: a bit for each register that is read behind them. */
+/* Plan the steps of a pipeline or a result, with the run's ranks and filters; wanted: a bit for each register that is read behind them. */
 extern void hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, const HjgBloom *filters, hjg_u32 wanted);
 /* Find the registers that a step sets: a bit for each. */
 extern hjg_u32 hjg_device_registers_set(const HjgKPipeline *a, const HjgProgramStep *step);
@@ -219,8 +239,6 @@ extern bool hjg_device_may_rank(const HjgKPipeline *args, const HjgProgramTable 
 /* Make a hash table of the pieces' rows, or groups; nothing of it is left if there are flags. */
 extern HjgStatus hjg_device_make_ranks(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks, HjgKPipeline *args,
 									   const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags);
-extern HjgStatus hjg_device_make_groups(HjgCpuRun *run, const HjgProgramTable *table, HjgKPipeline *args, const HjgKPiece *pieces, hjg_u32 npieces,
-										hjg_u32 *flags);
 extern void hjg_device_free_ranks(HjgCpuRun *run, HjgCpuRanks *ranks);
 
 /* ---- device_cpu_filter.c ---- */
@@ -242,13 +260,13 @@ extern HjgStatus hjg_device_launch(HjgCpuLaunch *launch);
 extern hjg_u32 hjg_device_sink_registers(const HjgKPipeline *a);
 /* Enter rows into the hash table that the pipeline fills; returns flags. */
 extern hjg_u32 hjg_device_fill_rows(const HjgKPipeline *a, HjgCpuRows *rows);
-/* Add rows to their groups, in the worker's own table where they find room there; returns flags. */
-/* Add rows to groups whose records are known, and which other threads add to, too. */
+/* Add rows to groups whose totals are known, in the place of records, and which other threads add to, too. */
 extern void hjg_device_add_rows(const HjgKPipeline *a, const HjgCpuRows *rows);
+/* Add rows to their groups, in the worker's own table where they find room there; returns flags. */
 extern hjg_u32 hjg_device_group_rows(const HjgKPipeline *a, const HjgKRecords *near, HjgCpuRows *rows);
 /* Count rows, which are groups, by the next digit of their numbers, in the worker's own bins. */
 extern void hjg_device_count_groups(const HjgKResult *a, hjg_u64 *bins, HjgCpuRows *rows);
 /* List those that are wanted. */
-extern void hjg_device_list_groups(const HjgKResult *a, HjgCpuRows *rows);
+extern void hjg_device_list_groups(const HjgKResult *a, const HjgCpuPlan *plan, HjgCpuRows *rows);
 
 #endif							/* HJG_CPU_PROGRAM_H */

@@ -41,10 +41,12 @@ typedef struct HjgProgramMachine
 						   hjg_u32 npieces);
 	/*
 	 * May be NULL: fill a table in another way, if that is better, with room for so many rows; returns whether it was.  Without room
-	 * *flags has HJG_K_TABLE_FULL.
+	 * *flags has HJG_K_TABLE_FULL.  Groups have args->sink.nslots slots then, and are read by the machine's own kernels.
 	 */
 	bool		(*fill) (HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nrows, const HjgKPiece *pieces, hjg_u32 npieces,
 						 hjg_u32 *flags, HjgStatus *status);
+	/* May be NULL: free what `fill` has made of a table, if it has. */
+	void		(*drop) (HjgMachineRun *run, hjg_u32 number);
 } HjgProgramMachine;
 
 /* Tests make it small. */
@@ -93,7 +95,7 @@ hjg_device_stopped(const HjgEnv *env, bool *cancelled)
 
 /* ---- device_program_pipeline.c ---- */
 
-extern void hjg_device_free_records(HjgMachineRun *run, HjgKRecords *table);
+extern void hjg_device_free_table(HjgMachineRun *run, hjg_u32 number);
 /* Divide the slots of groups into pieces; returns how many. pieces NULL: counts them. */
 extern hjg_u64 hjg_device_divide_groups(const HjgKRecords *groups, HjgKPiece *pieces);
 /* Have a pipeline, or the result, read the groups of this table. */

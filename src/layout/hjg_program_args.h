@@ -110,8 +110,8 @@ typedef struct HjgKPipeline
 	hjg_u32		nvalues;
 	hjg_u32		near_slots;		/* of a block's own table of groups, in shared memory; 0: there is none */
 	hjg_u32		groups;			/* the sink has groups: NULL is a key, too */
-	hjg_u32		from_groups;	/* it has a source */
-	hjg_u32		pad;
+	hjg_u32		from_groups;	/* it has a source, */
+	hjg_u32		source_number;	/* the table of this number */
 	HjgKRecords source;
 	HjgKRecords sink;
 	HjgKRecords tables[HJG_PROGRAM_MAX_PIPELINES];

@@ -15,12 +15,13 @@
 
 /*
  * Tables of the processor's threads: words of a record beside its keys and its values, and bytes of each, as half of the places are free. By ranks
- * (device_cpu_ranks.c), where there are not too many possible keys for a record: bytes of such a key, and of a value of a hash table, about.
+ * (device_cpu_ranks.c), where there are not too many possible keys for a record: bytes of such a key, and of a value of a hash table, about, or of a group.
  */
 #define RECORD_WORDS 1
 #define HASHED_WORD_BYTES 16.0
 #define RANKED_KEY_BYTES 0.25
 #define RANKED_VALUE_BYTES 4.0
+#define RANKED_TOTAL_BYTES 8.0
 
 /* Values of a group: its number of rows, and of each argument, about. */
 #define GROUP_VALUES(narguments) (1 + 2 * (narguments))
@@ -56,8 +57,8 @@ hjg_planner_program_groups_bytes(PlannerInfo *root, const List *keys, double ngr
 {
 	const double nkeys = may_rank ? count_ranked_keys(root, keys, ngroups) : 0;
 
-	return ngroups * (RECORD_WORDS + list_length(keys) + GROUP_VALUES(narguments)) * (nkeys > 0 ? HASHED_WORD_BYTES / 2 : HASHED_WORD_BYTES) +
-		nkeys * RANKED_KEY_BYTES;
+	return nkeys > 0 ? nkeys * RANKED_KEY_BYTES + ngroups * GROUP_VALUES(narguments) * RANKED_TOTAL_BYTES :
+		ngroups * (RECORD_WORDS + list_length(keys) + GROUP_VALUES(narguments)) * HASHED_WORD_BYTES;
 }
 
 double

@@ -103,7 +103,7 @@ list_group(const HjgKPipeline *a, const void *arg, const HjgProgramRow *row)
 	const HjgKResult *result = arg;
 
 	if (hjg_program_order(result, row) <= result->last)
-		hjg_program_list(result, row->group, AT(hjg_u64, result->words) + (*AT(hjg_u64, result->listed))++ * result->group_words);
+		hjg_program_list(result, hjg_program_group(&a->source, row->group), AT(hjg_u64, result->words) + (*AT(hjg_u64, result->listed))++ * result->group_words);
 }
 
 static void
