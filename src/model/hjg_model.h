@@ -400,7 +400,8 @@ typedef struct HjgProgramShape
 	double		probes;			/* rows that are looked up in hash tables, */
 	double		driving_probes; /* of these, by the last pipeline, */
 	double		entered;		/* and rows that are entered into them, */
-	double		table_bytes;	/* which take so much memory, with the groups, on the processor's threads */
+	double		collected;		/* rows that are added to groups that another pipeline reads */
+	double		table_bytes;	/* all of which take so much memory, with the groups, on the processor's threads */
 	double		strings;		/* that are tested one by one */
 	double		word_pages;		/* pages times the columns of other strings */
 	double		live_pages;		/* that are read, as they have changed, */
@@ -415,7 +416,7 @@ typedef struct HjgProgramShape
  * makes all hash tables.
  */
 extern double hjg_model_program_ns(const HjgProgramShape *shape, int ndevices, int nthreads);
-/* The same on so many threads of the processor. */
-extern double hjg_model_program_threads_ns(const HjgProgramShape *shape, int nthreads);
+/* The same on so many threads of the processor, which crowd one another (model_crowding.c). */
+extern double hjg_model_program_threads_ns(const HjgUnitCosts *costs, const HjgProgramShape *shape, int nthreads);
 
 #endif							/* HJG_MODEL_H */

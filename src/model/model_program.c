@@ -32,16 +32,17 @@ typedef struct ProgramUnits
 	double		value_ns;		/* reading and testing a value, */
 	double		probe_ns;		/* looking a row up in a table, */
 	double		enter_ns;		/* entering one into it, */
+	double		collect_ns;		/* adding one to one of many groups, with a second look at its values, */
 	double		step_ns;		/* adding a value to its group */
 } ProgramUnits;
 
 static const ProgramUnits gpu_units = {
-	.start_ns = 1500000, .table_ns = 200000, .value_ns = 0.015, .probe_ns = 0.03, .enter_ns = 0.15, .step_ns = 0.012
+	.start_ns = 1500000, .table_ns = 200000, .value_ns = 0.015, .probe_ns = 0.03, .enter_ns = 0.15, .collect_ns = 0.06, .step_ns = 0.012
 };
 
 /* Costs on one thread. */
 static const ProgramUnits thread_units = {
-	.start_ns = 0, .table_ns = 100000, .value_ns = 0.9, .probe_ns = 4, .enter_ns = 12, .step_ns = 0.65
+	.start_ns = 0, .table_ns = 100000, .value_ns = 0.9, .probe_ns = 4, .enter_ns = 12, .collect_ns = 20, .step_ns = 0.65
 };
 
 /* Sending a group back, adding it to the node's table, and returning it: one process does that. */
@@ -56,7 +57,7 @@ static double
 built_ns(const HjgProgramShape *shape, const ProgramUnits *units)
 {
 	return (shape->values - shape->driving_values) * units->value_ns + (shape->probes - shape->driving_probes) * units->probe_ns +
-		shape->entered * units->enter_ns;
+		shape->entered * units->enter_ns + shape->collected * units->collect_ns;
 }
 
 /* Predict the work that several devices divide. */
@@ -83,8 +84,9 @@ hjg_model_program_ns(const HjgProgramShape *shape, int ndevices, int nthreads)
 }
 
 double
-hjg_model_program_threads_ns(const HjgProgramShape *shape, int nthreads)
+hjg_model_program_threads_ns(const HjgUnitCosts *costs, const HjgProgramShape *shape, int nthreads)
 {
 	return written_ns(shape) + thread_units.start_ns + shape->ntables * thread_units.table_ns +
-		(shape->strings * STRING_NS + built_ns(shape, &thread_units) + grouped_ns(shape, &thread_units)) / nthreads;
+		(shape->strings * STRING_NS + built_ns(shape, &thread_units) + grouped_ns(shape, &thread_units)) / nthreads *
+		hjg_model_crowding(costs, HJG_WORK_CACHED, nthreads);
 }

@@ -11,7 +11,15 @@
 
 #include "nodes/pathnodes.h"
 
+#include "base/hjg_compat.h"
 #include "planner/hjg_planner_path.h"
+
+/* Does a join only ask whether there is a partner? */
+static inline bool
+hjg_planner_program_exists(const HjgPath *join)
+{
+	return join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI || join->jointype == HJG_JOIN_RIGHT_SEMI || join->jointype == HJG_JOIN_RIGHT_ANTI;
+}
 
 /* ---------- planner_program_memory.c ---------- */
 

@@ -326,8 +326,11 @@ threads_time(const HjgQueryFacts *facts, const HjgProgramShape *shape)
 {
 	const int	nthreads = hjg_planner_threads();
 	const double memory = (double) facts->hash_memory * nthreads * shape->ntables;
-	const double ns = hjg_model_program_threads_ns(shape, nthreads);
+	HjgUnitCosts costs;
+	double		ns;
 
+	hjg_planner_unit_costs(&costs, 0);
+	ns = hjg_model_program_threads_ns(&costs, shape, nthreads);
 	return (HjgProgramTime) {
 		.device = {.kind = HJG_KIND_CPU, .number = HJG_NO_NUMBER}, .ns = ns, .priced_ns = ns * Max(shape->table_bytes / memory, 1)
 	};
@@ -397,8 +400,7 @@ is_comparison_of_sides(const RestrictInfo *rinfo)
 static bool
 are_residuals_simple(const HjgPath *join)
 {
-	const bool	exists = join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI || join->jointype == HJG_JOIN_RIGHT_SEMI ||
-		join->jointype == HJG_JOIN_RIGHT_ANTI;
+	const bool	exists = hjg_planner_program_exists(join);
 	HjgConditions conditions = {0};
 	ListCell   *lc;
 
@@ -471,7 +473,7 @@ add_shapes(const HjgProgramShape *built, double built_rows, double table_bytes, 
 		.column_pages = built->column_pages + driving->column_pages,
 		.values = built->values + driving->values, .driving_values = driving->driving_values,
 		.probes = built->probes + driving->probes + driving_rows, .driving_probes = driving->driving_probes + driving_rows,
-		.entered = built->entered + driving->entered + built_rows,
+		.entered = built->entered + driving->entered + built_rows, .collected = built->collected + driving->collected,
 		.table_bytes = built->table_bytes + driving->table_bytes + table_bytes, .strings = built->strings + driving->strings,
 		.word_pages = built->word_pages + driving->word_pages,
 		.live_pages = built->live_pages + driving->live_pages, .live_rows = built->live_rows + driving->live_rows
@@ -543,6 +545,9 @@ hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate)
 	rows.shape = own.reversed ?
 		add_shapes(&outer->shape, outer->rel->rows, hjg_planner_program_table_bytes(root, &own, outer->rel), &inner->shape, inner->rel->rows) :
 		add_shapes(&inner->shape, inner->rel->rows, hjg_planner_program_table_bytes(root, &own, inner->rel), &outer->shape, outer->rel->rows);
+	/* extremes of the rows of each key are made first */
+	if (hjg_planner_program_exists(&own) && list_length(own.restrictlist) > list_length(own.hashclauses))
+		rows.shape.collected += own.reversed ? outer->rel->rows : inner->rel->rows;
 	known = find_program_rows(facts, candidate->joinrel);
 	if (known == NULL && facts->programs.n == MOST_ROWS)
 		return;

@@ -289,11 +289,12 @@ number_program(const PlannerInfo *root, const HjgGrouping *grouping, Size memory
 	return number_tables(number, root->parse);
 }
 
-/* Add groups that a pipeline makes and the next one reads: each row is looked up among them and added. */
+/* Add groups that a pipeline makes and the next one reads. */
 static void
 add_groups_between(HjgProgramShape *shape, double rows, double ngroups)
 {
-	shape->probes += 2 * rows + ngroups;
+	shape->collected += rows;
+	shape->probes += ngroups;
 	shape->entered += ngroups;
 	shape->driving_values = shape->driving_probes = 0;
 }

@@ -64,7 +64,6 @@ hjg_planner_program_groups_bytes(PlannerInfo *root, const List *keys, double ngr
 double
 hjg_planner_program_table_bytes(PlannerInfo *root, const HjgPath *join, const RelOptInfo *side)
 {
-	const bool	exists = join->jointype != JOIN_INNER && join->jointype != JOIN_LEFT && join->jointype != JOIN_RIGHT;
 	List	   *keys = NIL;
 	double		rows = side->rows;
 	ListCell   *lc;
@@ -75,7 +74,7 @@ hjg_planner_program_table_bytes(PlannerInfo *root, const HjgPath *join, const Re
 
 		keys = lappend(keys, bms_is_subset(rinfo->left_relids, side->relids) ? get_leftop(rinfo->clause) : get_rightop(rinfo->clause));
 	}
-	if (!exists)
+	if (!hjg_planner_program_exists(join))
 		return estimate_bytes(root, keys, rows, list_length(side->reltarget->exprs) - list_length(keys));
 	rows = Min(rows, estimate_num_groups(root, keys, rows, NULL, NULL) * MORE_KEYS);
 	if (list_length(join->restrictlist) == list_length(join->hashclauses))
