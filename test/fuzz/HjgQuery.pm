@@ -12,6 +12,8 @@ our $aggregates = 0.08;
 our $groups = 0.15;
 # share of those that have aggregates of DISTINCT values as well
 our $distinct = 0.25;
+# part of a table's rows, beside each other, that most changes are of; 0: rows anywhere
+our $changed_part = 0;
 
 sub pick { return $_[ int(rand(@_)) ]; }
 sub chance { return rand() < $_[0]; }
@@ -610,6 +612,11 @@ sub make_change
 	my $t = pick(grep { $_->{base} } @{ $s->{tables} });
 	my $m = pick(2, 5, 11, 40);
 	my $some = "id % $m = " . int(rand($m));
+	if ($changed_part > 0 && chance(0.9))
+	{
+		my $from = ($t->{cols}[0]{least} // 1) + int(rand($t->{rows}));
+		$some = "id between $from and $from\::int8 + " . int($changed_part * $t->{rows}) . (chance(0.5) ? " and $some" : '');
+	}
 	my ($k) = map { $_->{name} } grep { $_->{name} =~ /^k/ && chance(0.5) } @{ $t->{cols} };
 	my $names = join(', ', map { $_->{name} } grep { $_->{name} !~ /^(id|twice)$/ } @{ $t->{cols} });
 	return pick(
