@@ -657,7 +657,7 @@ sub render_from
 	return "$l $n->{type} $r on " . (join(' and ', @{ $n->{cond} }) || 'true');
 }
 
-# The query's SQL; with $sum, the count and an order-independent checksum of the rows.
+# The query's SQL; with $sum, the count and an order-independent checksum of the rows, or, if it is 'twice', all of them twice.
 sub render
 {
 	my ($q, $sum) = @_;
@@ -667,6 +667,7 @@ sub render
 	$sql .= "\nwhere " . join("\n  and ", @{ $q->{where} }) if @{ $q->{where} };
 	$sql .= "\n$q->{tail}" if $q->{tail};
 	$sql .= "\n$q->{setop}" if $q->{setop};
+	return $with . "select g, q::text from generate_series(1, 2) g left join ($sql) q on true" if ($sum // '') eq 'twice';
 	$sql = "select count(*), sum(hashtextextended(q::text, 0)::numeric) from ($sql) q" if $sum;
 	return $with . $sql;
 }

@@ -139,7 +139,7 @@ sub statements
 	my $n = $case->{n};
 	if ($w eq 'prepare' && !$case->{q}{dml})
 	{
-		return ('set local plan_cache_mode = force_generic_plan', "prepare p(int) as $sql", "execute p($n)", "execute p(null)", "execute p($n + 2)", 'deallocate p');
+		return ('set local plan_cache_mode = force_generic_plan', "prepare p(int) as $sql", "execute p($n)", @{ $case->{between} }, "execute p(null)", "execute p($n + 2)", 'deallocate p');
 	}
 	$sql =~ s/\$1/$n/g;
 	return ($sql) if $w eq 'plain' || $w eq 'prepare';
@@ -465,7 +465,7 @@ ROUND: while (1)
 		$case{options} = 'analyze, format json, summary off' . join('', map { ", $_ " . HjgSchema::pick('on', 'off') } qw(verbose buffers settings wal timing));
 		my $r = rand() * ($opt{programs} ? 1.6 : 1);
 		if ($q->{dml} || ($q->{tail} // '') =~ /for update/ || @{ $q->{with} // [] } && $q->{with}[-1] =~ /returning/) { $case{wrap} = 'plain'; }
-		elsif ($q->{params}) { $case{wrap} = rand() < 0.6 ? 'prepare' : 'plain'; }
+		elsif ($q->{params} || $opt{programs} && rand() < 0.08) { $case{wrap} = rand() < 0.6 ? 'prepare' : 'plain'; }
 		elsif ($r < 0.32) { $case{wrap} = 'cursor'; }
 		elsif ($r < 0.37) { $case{wrap} = 'exceptions'; }
 		elsif ($r < 0.41) { $case{wrap} = 'abort'; }
@@ -501,6 +501,7 @@ ROUND: while (1)
 		$s->{jit} = 'off';
 		if (rand() < 0.02) { $s->{jit} = 'on'; $s->{jit_above_cost} = 0; }
 		$s->{$parallel_always} = HjgSchema::pick('on', 'regress') if rand() < 0.04;
+		$case{sum} = 'twice' if $opt{programs} && !$q->{dml} && !$q->{ordered} && rand() < 0.03 && $case{wrap} eq 'plain' && ($q->{tail} // '') !~ /for update/;
 		set_for_programs(\%case) if $opt{programs};
 		if (!$opt{baseline} && !$opt{programs})
 		{
