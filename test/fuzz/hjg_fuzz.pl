@@ -169,7 +169,7 @@ sub script_of
 	my @st = statements($case);
 	my $body = join('', map { "$_;\n\\if :ERROR\n\\echo \@\@err :SQLSTATE\n\\set st :st :SQLSTATE\n\\endif\n" } @st);
 	my ($explained) = grep { !/^(set|prepare|fetch|close|deallocate|savepoint|release|execute)/ } @st;
-	$explained = HjgQuery::render($case->{q}) =~ s/\$1/$case->{n}/gr if !defined $explained || $explained =~ /fz\.rows_|^declare|^copy/;
+	$explained = HjgQuery::render($case->{q}) =~ s/\$1/$case->{n}/gr if !defined $explained || $case->{wrap} eq 'prepare' || $explained =~ /fz\.rows_|^declare|^copy/;
 	my $role = $case->{role} ? "set local role fz_user;\n" : '';
 	my %ours = $opt{baseline} ? () : ('hjoin_gpu.enabled' => 'on', 'hjoin_gpu.force' => 'on', %{ $case->{ours} });
 	my $s = "deallocate all;\nbegin isolation level $case->{isolation};\nselect 1 as snapshot \\gset\n" . set_list(%{ $case->{settings} });
