@@ -18,7 +18,7 @@
 #   --writers N      number of sessions that change the tables meanwhile (default 0)
 #   --kept           keep the tables' columns, with changes and vacuum between queries; hjoin_gpu.cache_size must be set
 #   --programs       with --kept: larger tables, and groupings that the device process can run as programs
-#   --min-programs F least share of queries whose plan has a program, with --programs (default 0.35)
+#   --min-programs F least share of queries whose plan has a program, with --programs (default 0.3)
 #   --parallel F     share of queries that may have parallel plans (default: 0.15, and 0.75 in every third schema)
 #   --min-share F    least share of queries whose plan has our node (default 0.5)
 #   --baseline       core against core: tests the fuzzer, not the extension
@@ -43,7 +43,7 @@ use HjgProgram;
 $SIG{PIPE} = 'IGNORE';
 $| = 1;
 
-my %opt = ('per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5, 'min-programs' => 0.35, writers => 0);
+my %opt = ('per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5, 'min-programs' => 0.3, writers => 0);
 GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'groups=f', 'distinct=f', 'parallel=f', 'writers=i', 'kept', 'programs', 'min-programs=f', 'baseline', 'no-reduce', 'verbose')
   or die "see the head of $0 for usage\n";
 if ($opt{programs})
