@@ -50,7 +50,7 @@ sub reference
 	my $range = pick($of->{rows}, $of->{rows}, int($of->{rows} / 3), 2 * $of->{rows}) + 1;
 	my $noise = noise($salt, $range);
 	my $values = "$s->{first}\::int8 + " . pick($noise, $noise, "(g * 3::int8) % $range", "g / 5 % $range", "case when g % 5 = 0 then 6 else $noise end");
-	$values = 'case when g % ' . pick(7, 50, 2) . " <> 0 then $values end" if chance(0.4);
+	$values = 'case when g % ' . pick(7, 50, 2) . " <> 0 then $values end" if chance(0.5);
 	return integers(integer_type($s->{first}, $s->{first} + $range + 6), $values, $s->{first}, $range, ref => 1);
 }
 
@@ -84,7 +84,7 @@ sub value_columns
 	@columns = grep { chance($_->{fam} eq 'numeric' ? 0.4 : 0.75) } @columns;
 	foreach my $c (@columns)
 	{
-		$c->{values} = 'case when ' . noise(int(rand(1000)), 1000) . ' >= ' . pick(50, 300, 990) . " then $c->{values} end" if chance(0.35);
+		$c->{values} = 'case when ' . noise(int(rand(1000)), 1000) . ' >= ' . pick(50, 50, 300, 300, 990) . " then $c->{values} end" if chance(0.5);
 	}
 	return @columns;
 }
@@ -98,7 +98,7 @@ sub make_table
 	# in order, in disorder (7919 is a prime number), or some twice
 	my $ids = "$first\::int8 - 1 + " . ($key ? pick('g', 'g', '(g * 7919::int8) % ' . ($rows + 1)) : 'g - g % 11 / 10');
 	my $id = integers(integer_type($first, $first + $rows), $ids, $first, $rows, name => 'id', unique => $key ne '');
-	my $v = integers('int', pick(noise(0, 37), 'case when g % 13 <> 0 then ' . noise(0, 37) . ' end'), 0, 37, name => 'v');
+	my $v = integers('int', pick(noise(0, 37), noise(3, 37) . ' + 5', 'case when g % 13 <> 0 then ' . noise(0, 37) . ' + 5 end', 'case when g % 13 <> 0 then ' . noise(0, 37) . ' end'), 0, 37, name => 'v');
 	# together a key
 	my @pair = chance(0.3) ? (integers('int8', "$first\::int8 + g / 3", $first, int($rows / 3) + 1, ref => 1, pair => 1), integers('int2', 'g % 3', 0, 3, pair => 1)) : ();
 	my @more = (map({ reference($s, $rows, $_) } 1 .. pick(1, 2, 2, 3)), @pair, value_columns(pick(2, 20, 400, 5000)));
@@ -183,16 +183,17 @@ sub core_condition
 sub condition
 {
 	my ($leaf, $depth) = @_;
-	$depth //= pick(0, 0, 0, 1, 2);
+	$depth //= pick(0, 0, 0, 0, 0, 1, 2);
 	if ($depth > 0)
 	{
-		return ($depth > 1 ? pick('', '', 'not ') : '') . '(' . join(pick(' and ', ' or '), map { condition($leaf, $depth - 1) } 1 .. pick(2, 2, 3)) . ')';
+		return ($depth > 1 ? pick('', '', 'not ') : '') . '(' . join(pick(' and ', ' or ', ' or ', ' or '), map { condition($leaf, $depth - 1) } 1 .. pick(2, 2, 3)) . ')';
 	}
 	return HjgQuery::expression_qual($leaf) if chance(0.004);
 	return HjgQuery::typed_qual($leaf) if chance(0.01);
 	my ($x, $c) = @{ pick(columns(sub { $_[0]{fam} =~ /^(int|big|numeric|date|ts|bool|text|bpchar)$/ && $_[0]{type} !~ /^fz\.dtext|name/ }, $leaf)) };
 	my ($y) = @{ pick(columns(sub { $_[0]{fam} eq $c->{fam} && $_[0]{type} !~ /^fz\.dtext|name/ }, $leaf)) };
-	my $op = pick('<', '<=', '=', '<>', '>=', '>');
+	# few conditions leave few rows, or a join of them none
+	my $op = pick('<', '<=', '<>', '>=', '>', '<', '<=', '<>', '>=', '>', '=');
 	my $constant =
 	    $c->{fam} eq 'int' ? sub { near($c) }
 	  : $c->{fam} eq 'big' ? sub { pick(0, 9223372036854775807, -9223372036854775807, 3074457345618258602, -6148914691236517204) }
@@ -201,19 +202,19 @@ sub condition
 	  : sub { pick(@words) };
 	my ($m, $n, $o) = map { $constant->() } 1 .. 3;
 
-	return "$x is " . pick('', 'not ') . 'null' if chance(0.1);
+	return "$x is " . pick('', 'not ', 'not ', 'not ') . 'null' if chance(0.1);
 	return core_condition($c, $x, $y, $op, $m, $n) if chance(0.006);
 	return pick($x, "not $x", "$x = false") if $c->{fam} eq 'bool';
-	return "$x in ($m, $n, $o)" if chance(0.15);
-	return "$x not in ($m, $n" . pick('', '', '', ', null') . ')' if chance(0.1);
+	return "$x in ($m, $n, $o)" if chance(0.06);
+	return "$x not in ($m, $n" . (chance(0.05) ? ', null' : '') . ')' if chance(0.15);
 	if ($c->{fam} =~ /^(text|bpchar)$/)
 	{
-		return "$x " . pick('like', 'like', 'not like') . " '" . pick(@patterns) . "'" if chance(0.5);
+		return "$x " . pick('like', 'not like') . " '" . pick(@patterns) . "'" if chance(0.5);
 		return "substr($x\::text, " . pick(1, 2, 3) . ', ' . pick(1, 2, 4) . ') ' . pick("= 'k1'", "in ('k', '1', 'ab')", "<> 'k6'") if chance(0.2);
-		return "$x " . pick('=', '=', '<>') . " $m";
+		return "$x " . pick('=', '<>', '<>') . " $m";
 	}
 	return "$x $op \$1" if $c->{fam} eq 'int' && chance(0.05);
-	return pick("$x $op $m", "$x $op $m", "$m $op $x", "$x between $m and $n", "$x $op $y");
+	return pick("$x $op $m", "$x $op $m", "$m $op $x", "$x $op $y", chance(0.5) ? "$x between $m and $n" : "not $x between $m and $n");
 }
 
 # A number that a program computes.
@@ -308,12 +309,12 @@ sub join_tree
 		my $new = chance(0.1) ? grouped_leaf($s) : leaf(pick(@{ $s->{tables} }));
 		my $type = pick('join', 'join', 'join', 'join', 'left join', 'left join', 'right join', chance(0.1) ? 'full join' : 'join');
 		my @cond = (join_by($tree, $new));
-		if (chance(0.25) && $type eq 'join')
+		if (chance(0.15) && $type eq 'join')
 		{
 			my ($p, $q) = (pick(HjgQuery::leaves($tree)), $new);
-			push @cond, chance(0.05) ? HjgQuery::residual($tree, $new) : pick(HjgQuery::int_col($p) . pick(' < ', ' <> ', ' >= ') . HjgQuery::int_col($q), '(' . condition($p) . pick(' or ', ' and ') . condition($q) . ')', condition($q));
+			push @cond, chance(0.05) ? HjgQuery::residual($tree, $new) : pick(HjgQuery::int_col($p) . pick(' < ', ' <> ', ' >= ') . HjgQuery::int_col($q), '(' . condition($p) . ' or ' . condition($q) . ')', condition($q));
 		}
-		elsif (chance(0.25)) { push @cond, condition($type eq 'left join' ? $new : pick(HjgQuery::leaves($tree))); }
+		elsif (chance(0.15)) { push @cond, condition($type eq 'left join' ? $new : pick(HjgQuery::leaves($tree))); }
 		push @cond, join_by($tree, $new) if chance(0.05);
 		$tree = chance(0.3) && $type ne 'left join' ? { kind => 'join', type => $type eq 'right join' ? 'left join' : $type, l => $new, r => $tree, cond => \@cond } : { kind => 'join', type => $type, l => $tree, r => $new, cond => \@cond };
 	}
@@ -333,7 +334,7 @@ sub exists_qual
 	my ($x, $y) = (pick(@from)->[0], pick(@to)->[0]);
 	my @where = ("$x = $y");
 	push @where, pick(@i)->[0] . pick(' < ', ' <= ', ' > ', ' >= ', ' <> ') . pick(@o)->[0] if chance(0.4);
-	push @where, condition($inner) if chance(0.5);
+	push @where, condition($inner) if chance(0.4);
 	my $r = rand();
 	return "$x in (select $y from $inner->{sql}" . (chance(0.5) ? ' where ' . condition($inner) : '') . ')' if $r < 0.2;
 	return "$x in (select $y from $inner->{sql} group by 1 having " . having($inner) . ')' if $r < 0.3;
@@ -368,7 +369,7 @@ sub make_query
 	my %q = (with => [], where => [], tail => '', settings => {}, select => []);
 	$q{from} = join_tree($s, pick(1, 1, 1, 2, 2, 2, 3, 4, chance(0.3) ? 6 : 2));
 	my @l = HjgQuery::leaves($q{from});
-	push @{ $q{where} }, condition(pick(@l)) foreach 1 .. pick(0, 0, 1, 1, 2, 3);
+	push @{ $q{where} }, condition(pick(@l)) foreach 1 .. pick(0, 0, 0, 1, 1, 2);
 	push @{ $q{where} }, exists_qual($s, @l) if chance(0.2);
 	push @{ $q{where} }, HjgQuery::scalar_qual($s, pick(@l)) if chance(0.01);
 	my @keys = map { key(@l) } 1 .. pick(0, 0, 1, 1, 1, 2, 2, 3, 4);
