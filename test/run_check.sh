@@ -119,6 +119,11 @@ run_pgtap() {
 	cluster_stop pgtap || rc=1
 	return $rc
 }
+# no_difference NAME: the cluster's log tells of no crash, and of nothing that differs from core
+no_difference() {
+	if grep -E 'kept columns of .* differ|a join by .* differs' "$WORK/log/$1.log"; then return 1; fi
+	no_crash "$1"
+}
 run_fuzz() {
 	local rc=0
 	local fuzz=(perl test/fuzz/hjg_fuzz.pl --seed "${HJG_FUZZ_SEED:-20240501}" --repro-dir "$WORK/log")
@@ -126,9 +131,15 @@ run_fuzz() {
 	as_user psql -qX -c 'create extension hjoin_gpu' || rc=1
 	bounded "${fuzz[@]}" --queries "${HJG_FUZZ_QUERIES:-400}" || rc=1
 	bounded "${fuzz[@]}" --queries 100 --writers 2 --kept || rc=1
-	if grep -E 'kept columns of .* differ|a join by .* differs' "$WORK/log/fuzz.log"; then rc=1; fi
-	no_crash fuzz || rc=1
+	no_difference fuzz || rc=1
 	cluster_stop fuzz || rc=1
+	# where all columns have room
+	cluster_start fuzz_programs "hjoin_gpu.cache_size = '64MB'" "hjoin_gpu.verify = 0.1" "max_prepared_transactions = 5" || return 1
+	as_user psql -qX -c 'create extension hjoin_gpu' || rc=1
+	bounded "${fuzz[@]}" --programs --queries "${HJG_FUZZ_QUERIES:-400}" || rc=1
+	bounded "${fuzz[@]}" --programs --queries 60 --writers 2 --min-programs 0 || rc=1
+	no_difference fuzz_programs || rc=1
+	cluster_stop fuzz_programs || rc=1
 	return $rc
 }
 

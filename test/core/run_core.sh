@@ -3,8 +3,10 @@
 # is eligible, against the same files with core's plans on the same server.
 #
 # Each run has a cluster of its own: "core" without the node, "backend" with joins
-# in the backend itself, "device" with every join in the device process.  Plans
-# are left out of the comparison, rows are compared as multisets (compare.pl).
+# in the backend itself, "device" with every join in the device process, "programs"
+# with all tables vacuumed and kept before each file, and groupings by programs of the
+# device's threads.  Plans are left out of the comparison, rows are compared as
+# multisets (compare.pl).
 #
 #   HJG_CORE_RUNS="backend device"   which runs to compare with core's
 #   HJG_CORE_TESTS="join join_hash"  only these files, and what they need
@@ -53,17 +55,25 @@ for m in refint autoinc; do [ -f "$lib/$m.so" ] && cp "$lib/$m.so" "$REG/lib/"; 
 have=
 for f in $FILES; do [ -f "$REG/sql/$f.sql" ] && have="$have $f"; done
 if [ -n "${HJG_CORE_TESTS:-}" ]; then have="test_setup tablespace boolean int4 int8 float8 copy create_misc create_function_c create_type create_table create_index create_view select inherit $HJG_CORE_TESTS"; fi
+cat >"$REG/sql/hjg_keep.sql" <<'SQL'
+create extension if not exists hjoin_gpu;
+vacuum;
+select count(hjoin_gpu_keep(oid::regclass)) from pg_class where relkind in ('r', 'm') and relnamespace = 'public'::regnamespace;
+SQL
+touch "$REG/expected/hjg_keep.out"
 [ "$(id -u)" != 0 ] || chown -R "$RUN_USER" "$REG"
 
 # run NAME CONF...: all files in a cluster of its own
 run() {
-	local name=$1
+	local name=$1 files=$have
 	shift
+	[ "$name" != programs ] || files=$(printf 'hjg_keep %s ' $have)
 	say "== run $name ($(echo $have | wc -w) files)"
 	cluster_start "$name" "max_prepared_transactions = 0" "autovacuum = off" "jit = off" "wal_level = minimal" "max_wal_senders = 0" "allow_in_place_tablespaces = on" "$@" || return 1
 	as_user mkdir -p "$WORK/out_$name"
 	as_user timeout -k 10 1800 "$PGXS_TOP/src/test/regress/pg_regress" --bindir="$PG_BINDIR" --host="$PGHOST" --user=postgres --dlpath="$REG/lib" \
-		--inputdir="$REG" --outputdir="$WORK/out_$name" --dbname=regression --no-locale $have >"$WORK/log/run_$name" 2>&1
+		--inputdir="$REG" --outputdir="$WORK/out_$name" --dbname=regression --no-locale $files >"$WORK/log/run_$name" 2>&1
+	[ "$name" != programs ] || say "programs: $(as_user psql -XAtd regression -c "select value from hjoin_gpu_stat where name = 'programs'") executions"
 	cluster_stop "$name"
 	crash_lines "$WORK/log/$name.log" >"$WORK/log/crash_$name"
 	return 0
@@ -72,11 +82,12 @@ run() {
 passed=0 failed=0
 run core "hjoin_gpu.enabled = off" || die "the baseline could not run"
 say "against core's expected files: $(grep -cE '^(ok|test .*\.\.\. ok|  .*\.\.\. ok)' "$WORK/log/run_core") same"
-for kind in ${HJG_CORE_RUNS:-backend device}; do
+for kind in ${HJG_CORE_RUNS:-backend device programs}; do
 	case $kind in
 		core2) run core2 "hjoin_gpu.enabled = off" ;;
 		backend) run backend "hjoin_gpu.force = on" "hjoin_gpu.in_backend_rows = 1000000" ;;
 		device) run device "hjoin_gpu.force = on" "hjoin_gpu.in_backend_rows = 0" ;;
+		programs) run programs "hjoin_gpu.force = on" "hjoin_gpu.cache_size = '128MB'" "hjoin_gpu.device = cpu" ;;
 		*) die "no run '$kind'" ;;
 	esac || { failed=$((failed + 1)); continue; }
 	if [ -s "$WORK/log/crash_$kind" ]; then

@@ -12,6 +12,8 @@ our $aggregates = 0.08;
 our $groups = 0.15;
 # share of those that have aggregates of DISTINCT values as well
 our $distinct = 0.25;
+# part of a table's rows, beside each other, that most changes are of; 0: rows anywhere
+our $changed_part = 0;
 
 sub pick { return $_[ int(rand(@_)) ]; }
 sub chance { return rand() < $_[0]; }
@@ -610,6 +612,11 @@ sub make_change
 	my $t = pick(grep { $_->{base} } @{ $s->{tables} });
 	my $m = pick(2, 5, 11, 40);
 	my $some = "id % $m = " . int(rand($m));
+	if ($changed_part > 0 && chance(0.9))
+	{
+		my $from = ($t->{cols}[0]{least} // 1) + int(rand($t->{rows}));
+		$some = "id between $from and $from\::int8 + " . int($changed_part * $t->{rows}) . (chance(0.5) ? " and $some" : '');
+	}
 	my ($k) = map { $_->{name} } grep { $_->{name} =~ /^k/ && chance(0.5) } @{ $t->{cols} };
 	my $names = join(', ', map { $_->{name} } grep { $_->{name} !~ /^(id|twice)$/ } @{ $t->{cols} });
 	return pick(
@@ -650,7 +657,7 @@ sub render_from
 	return "$l $n->{type} $r on " . (join(' and ', @{ $n->{cond} }) || 'true');
 }
 
-# The query's SQL; with $sum, the count and an order-independent checksum of the rows.
+# The query's SQL; with $sum, the count and an order-independent checksum of the rows, or, if it is 'twice', all of them twice.
 sub render
 {
 	my ($q, $sum) = @_;
@@ -660,6 +667,7 @@ sub render
 	$sql .= "\nwhere " . join("\n  and ", @{ $q->{where} }) if @{ $q->{where} };
 	$sql .= "\n$q->{tail}" if $q->{tail};
 	$sql .= "\n$q->{setop}" if $q->{setop};
+	return $with . "select g, q::text from generate_series(1, 2) g left join ($sql) q on true" if ($sum // '') eq 'twice';
 	$sql = "select count(*), sum(hashtextextended(q::text, 0)::numeric) from ($sql) q" if $sum;
 	return $with . $sql;
 }

@@ -17,6 +17,8 @@
 #   --distinct F     share of these two kinds with aggregates of DISTINCT values (default 0.25)
 #   --writers N      number of sessions that change the tables meanwhile (default 0)
 #   --kept           keep the tables' columns, with changes and vacuum between queries; hjoin_gpu.cache_size must be set
+#   --programs       with --kept: larger tables, and groupings that the device process can run as programs
+#   --min-programs F least share of queries whose plan has a program, with --programs (default 0.3)
 #   --parallel F     share of queries that may have parallel plans (default: 0.15, and 0.75 in every third schema)
 #   --min-share F    least share of queries whose plan has our node (default 0.5)
 #   --baseline       core against core: tests the fuzzer, not the extension
@@ -36,13 +38,20 @@ use Symbol 'gensym';
 use Time::HiRes 'time';
 use HjgSchema;
 use HjgQuery;
+use HjgProgram;
 
 $SIG{PIPE} = 'IGNORE';
 $| = 1;
 
-my %opt = ('per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5, writers => 0);
-GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'groups=f', 'distinct=f', 'parallel=f', 'writers=i', 'kept', 'baseline', 'no-reduce', 'verbose')
+my %opt = ('per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5, 'min-programs' => 0.3, writers => 0);
+GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'groups=f', 'distinct=f', 'parallel=f', 'writers=i', 'kept', 'programs', 'min-programs=f', 'baseline', 'no-reduce', 'verbose')
   or die "see the head of $0 for usage\n";
+if ($opt{programs})
+{
+	$opt{kept} = 1;
+	# more than a quarter of its blocks changed, and there is no program
+	$HjgQuery::changed_part = 0.04;
+}
 $opt{queries} //= defined $opt{seconds} ? 1e9 : 500;
 $HjgQuery::aggregates = $opt{aggregates} if defined $opt{aggregates};
 $HjgQuery::groups = $opt{groups} if defined $opt{groups};
@@ -130,7 +139,7 @@ sub statements
 	my $n = $case->{n};
 	if ($w eq 'prepare' && !$case->{q}{dml})
 	{
-		return ('set local plan_cache_mode = force_generic_plan', "prepare p(int) as $sql", "execute p($n)", "execute p(null)", "execute p($n + 2)", 'deallocate p');
+		return ('set local plan_cache_mode = force_generic_plan', "prepare p(int) as $sql", "execute p($n)", @{ $case->{between} }, "execute p(null)", "execute p($n + 2)", 'deallocate p');
 	}
 	$sql =~ s/\$1/$n/g;
 	return ($sql) if $w eq 'plain' || $w eq 'prepare';
@@ -160,7 +169,7 @@ sub script_of
 	my @st = statements($case);
 	my $body = join('', map { "$_;\n\\if :ERROR\n\\echo \@\@err :SQLSTATE\n\\set st :st :SQLSTATE\n\\endif\n" } @st);
 	my ($explained) = grep { !/^(set|prepare|fetch|close|deallocate|savepoint|release|execute)/ } @st;
-	$explained = HjgQuery::render($case->{q}) =~ s/\$1/$case->{n}/gr if !defined $explained || $explained =~ /fz\.rows_|^declare|^copy/;
+	$explained = HjgQuery::render($case->{q}) =~ s/\$1/$case->{n}/gr if !defined $explained || $case->{wrap} eq 'prepare' || $explained =~ /fz\.rows_|^declare|^copy/;
 	my $role = $case->{role} ? "set local role fz_user;\n" : '';
 	my %ours = $opt{baseline} ? () : ('hjoin_gpu.enabled' => 'on', 'hjoin_gpu.force' => 'on', %{ $case->{ours} });
 	my $s = "deallocate all;\nbegin isolation level $case->{isolation};\nselect 1 as snapshot \\gset\n" . set_list(%{ $case->{settings} });
@@ -171,7 +180,7 @@ sub script_of
 	my $too_slow = $case->{wrap} eq 'copy' ? '57014|^ 25P02' : '57014';
 	$s .= "select :'st' ~ '$too_slow' as too_slow \\gset\n\\if :too_slow\nrollback;\n\\else\n";
 	$s .= set_list(%ours, statement_timeout => ($case->{patience} // 20) . 's') . $role . "savepoint e;\n";
-	$s .= "\\echo \@\@explain\nexplain (costs off) $explained;\nrollback to e;\n";
+	$s .= "\\echo \@\@explain\nexplain (verbose, costs off) $explained;\nrollback to e;\n";
 	$s .= "set local statement_timeout = '$case->{timeout}ms';\n" if $case->{timeout};
 	$s .= "\\echo \@\@ours\n$body\\echo \@\@done\nrollback;\n";
 	$s .= "rollback;\n" if $case->{timeout};
@@ -181,12 +190,13 @@ sub script_of
 
 sub part_of
 {
-	my ($out, $name) = @_;
+	my ($out, $name, $ordered) = @_;
 	my ($text) = $out =~ /^\@\@$name\n(.*?)^\@\@(?:done|ours)\n/ms;
 	$text //= '';
 	my ($err) = $text =~ /^\@\@err (\S+)$/m;
-	my @rows = grep { !/^\@\@err/ } split /\n/, $text;
-	@rows = sort @rows;
+	# an empty row may be the last one
+	my @rows = grep { !/^\@\@err/ } split /\n/, $text, -1;
+	@rows = sort @rows if !$ordered;
 	return ($err // '', \@rows);
 }
 
@@ -202,11 +212,12 @@ sub run_case
 		connect_psql();
 		return $r;
 	}
-	my ($ce, $c) = part_of($out, 'core');
-	my ($oe, $o) = part_of($out, 'ours');
+	my ($ce, $c) = part_of($out, 'core', $case->{q}{ordered});
+	my ($oe, $o) = part_of($out, 'ours', $case->{q}{ordered});
 	my ($explain) = $out =~ /^\@\@explain\n(.*?)^\@\@ours\n/ms;
 	my %r = (node => ($explain // '') =~ /Gpu(HashJoin|Aggregate)/ ? 1 : 0, shared => ($explain // '') =~ /Parallel Custom Scan \(GpuHashJoin/ ? 1 : 0, aggregates => ($explain // '') =~ /^ *Aggregates: /m ? 1 : 0,
 		build_only => ($explain // '') =~ /^ *Join Type: Right (Semi|Anti)/m ? 1 : 0,
+		program => ($explain // '') =~ /^ *Program Device: /m ? 1 : 0,
 		unnested => ($explain // "") =~ /\bunnested(_\d+)?\b/ ? 1 : 0,
 		distinct => ($explain // '') =~ /^ *Aggregates: .*DISTINCT/m ? 1 : 0,
 		shared_groups => ($explain // '') =~ /Parallel Custom Scan \(GpuAggregate/ ? 1 : 0, explain => $explain, rows => scalar @$c);
@@ -235,7 +246,7 @@ sub run_case
 		my ($x, $y) = ($c->[$i], $o->[$i]);
 		next if defined $x && defined $y && $x eq $y;
 		$_ = defined $_ ? substr($_, 0, 200) : '(none)' foreach ($x, $y);
-		return { %r, verdict => 'differ', why => "rows of core: $nc, of ours: $no; first difference when sorted: core '$x', ours '$y'" };
+		return { %r, verdict => 'differ', why => "rows of core: $nc, of ours: $no; first difference" . ($case->{q}{ordered} ? '' : ' when sorted') . ": core '$x', ours '$y'" };
 	}
 	return { %r, verdict => 'same' };
 }
@@ -357,11 +368,46 @@ sub change_kept
 	my ($schema) = @_;
 	my $vacuum_some = $vacuum =~ s/ \\gexec/ and random() < 0.5 \\gexec/r =~ s/vacuum %s/HjgSchema::pick('vacuum %s', 'vacuum %s', 'vacuum (freeze) %s', 'vacuum (full) %s')/er;
 
-	return join('', "set statement_timeout = '20s';\n", map({ HjgQuery::make_change($schema) . ";\n" } 1 .. int rand 3), rand() < 0.5 ? $vacuum_some : '', rand() < 0.5 ? $keep : '', "reset statement_timeout;\n");
+	# most blocks must be as they were kept
+	my $then = $opt{programs} && rand() < 0.6 ? "$vacuum$keep" : join('', rand() < 0.5 ? $vacuum_some : '', rand() < 0.5 ? $keep : '');
+
+	return join('', "set statement_timeout = '20s';\n", map({ HjgQuery::make_change($schema) . ";\n" } 1 .. int rand 3), $then, "reset statement_timeout;\n");
+}
+
+# --- programs ---------------------------------------------------------------------------
+my @gpus;
+
+# Settings of which most let a query have a program; half of the queries leave the device to the planner.
+sub set_for_programs
+{
+	my ($case) = @_;
+	my ($s, $o) = @{$case}{qw(settings ours)};
+	$s->{work_mem} = HjgSchema::pick('64kB', '256kB', '4MB', '4MB', '64MB', '512MB');
+	$s->{max_parallel_workers_per_gather} = 0 if rand() < 0.7;
+	# GEQO finds no program of a join
+	delete $s->{geqo_threshold} if rand() < 0.8;
+	return if $opt{baseline};
+	$o->{'hjoin_gpu.device'} = HjgSchema::pick('cpu', @gpus, @gpus) if rand() < 0.5;
+	$o->{'hjoin_gpu.cpu_threads'} = HjgSchema::pick(1, 2, 3, 8) if rand() < 0.5;
+	$o->{'hjoin_gpu.in_backend_rows'} = rand() < 0.15 ? -1 : HjgSchema::pick(0, 100) if rand() < 0.15;
+	$o->{'hjoin_gpu.aggregate'} = 'off' if rand() < 0.02;
+	$o->{'hjoin_gpu.unnest_subqueries'} = 'off' if rand() < 0.05;
+	# the planner's own choice, with an executor of core's that costs much
+	if (rand() < 0.12)
+	{
+		$o->{'hjoin_gpu.force'} = 'off';
+		$o->{cpu_operator_cost} = 1;
+		$o->{cpu_tuple_cost} = 4;
+	}
 }
 
 # --- main -------------------------------------------------------------------------------
-my ($passed, $failed, $skipped, $with_node, $with_shared, $with_aggregates, $with_distinct, $with_shared_groups, $with_build_only, $with_unnested, $planned, $order, $erroneous, @slow) = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+my ($passed, $failed, $skipped, $with_node, $with_shared, $with_aggregates, $with_distinct, $with_shared_groups, $with_build_only, $with_unnested, $with_program, $planned, $order, $erroneous, @slow) = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+
+sub program_figures
+{
+	return $opt{programs} && !$opt{baseline} ? split(/[|\n]/, talk("select name, value from hjoin_gpu_stat where name ~ 'program';\n", 30) // '') : ();
+}
 
 sub failure
 {
@@ -375,6 +421,12 @@ my %has;
 $has{citext} = (talk("create schema if not exists fz;\ncreate extension if not exists citext schema public;\nselect 'has' from pg_extension where extname = 'citext';\n", 30) // '') =~ /has/;
 $has{icu} = (talk("create schema if not exists fz;\ncreate collation if not exists fz.nd (provider = icu, deterministic = false, locale = 'und-u-ks-level2');\nselect 'has' from pg_collation where collname = 'nd';\n", 30) // '') =~ /has/;
 talk("select 'create role fz_user' where not exists (select from pg_roles where rolname = 'fz_user') \\gexec\n", 30);
+if ($opt{programs})
+{
+	talk("create extension if not exists hjoin_gpu;\n", 30);
+	@gpus = split /\n/, talk("select name from hjoin_gpu_devices where kind = 'cuda' and state = 'ready';\n", 30) // '';
+}
+my %began = program_figures();
 print "seed $opt{seed}\n";
 
 my ($round, $count) = (0, 0);
@@ -383,7 +435,7 @@ ROUND: while (1)
 	my $seed = $opt{seed} + $round++;
 	srand($seed);
 	HjgQuery::reset_aliases();
-	my $schema = HjgSchema::make(\%has);
+	my $schema = $opt{programs} ? HjgProgram::make_schema() : HjgSchema::make(\%has);
 	my @names = map { $_->{name} } @{ $schema->{tables} };
 	my $check = "\\if :ERROR\n\\echo \@\@err :SQLSTATE :LAST_ERROR_MESSAGE\n\\endif\n";
 	my $setup = "set client_min_messages = error;\nset timezone = 'UTC';\n" . HjgSchema::preamble(\%has);
@@ -400,7 +452,7 @@ ROUND: while (1)
 		srand($seed * 1000 + $qno);
 		HjgQuery::reset_aliases();
 		$count++;
-		my $q = rand() < 0.04 ? { dml => HjgQuery::make_dml($schema), settings => {} } : HjgQuery::make_query($schema);
+		my $q = rand() < ($opt{programs} ? 0.01 : 0.04) ? { dml => HjgQuery::make_dml($schema), settings => {} } : $opt{programs} ? HjgProgram::make_query($schema) : HjgQuery::make_query($schema);
 		my %case = (q => $q, wrap => 'plain', n => 1 + int(rand(12)), settings => {}, ours => {}, scroll => HjgSchema::pick('', 'no scroll', 'scroll'), pair => [ @names[ 0, -1 ] ], before => [], between => [], later => [], more => HjgSchema::pick(20, 20, 300, 11000),
 			isolation => 'repeatable read');
 		# settings changed while a cursor is open
@@ -409,11 +461,11 @@ ROUND: while (1)
 		  while rand() < 0.25;
 		while (rand() < 0.15) { push @{ $case{between} }, 'savepoint b', HjgQuery::make_change($schema), HjgSchema::pick('rollback to b', 'release b'); }
 		while (rand() < 0.12) { push @{ $case{before} }, HjgQuery::make_change($schema), HjgSchema::pick('rollback to w', 'release w', 'savepoint w2'); }
-		$case{isolation} = 'serializable' if rand() < 0.1;
+		$case{isolation} = 'serializable' if rand() < ($opt{programs} ? 0.03 : 0.1);
 		$case{options} = 'analyze, format json, summary off' . join('', map { ", $_ " . HjgSchema::pick('on', 'off') } qw(verbose buffers settings wal timing));
-		my $r = rand();
+		my $r = rand() * ($opt{programs} ? 1.6 : 1);
 		if ($q->{dml} || ($q->{tail} // '') =~ /for update/ || @{ $q->{with} // [] } && $q->{with}[-1] =~ /returning/) { $case{wrap} = 'plain'; }
-		elsif ($q->{params}) { $case{wrap} = rand() < 0.6 ? 'prepare' : 'plain'; }
+		elsif ($q->{params} || $opt{programs} && rand() < 0.08) { $case{wrap} = rand() < 0.6 ? 'prepare' : 'plain'; }
 		elsif ($r < 0.32) { $case{wrap} = 'cursor'; }
 		elsif ($r < 0.37) { $case{wrap} = 'exceptions'; }
 		elsif ($r < 0.41) { $case{wrap} = 'abort'; }
@@ -422,7 +474,7 @@ ROUND: while (1)
 		elsif ($r < 0.51) { $case{wrap} = 'ctas'; }
 		elsif ($r < 0.54) { $case{wrap} = 'copy'; }
 		elsif ($r < 0.58) { $case{wrap} = 'analyze'; }
-		if (!$q->{dml} && !$q->{errors} && ($q->{tail} // '') !~ /for update/) { $case{sum} = rand() < (large($q->{from}) ? 0.95 : 0.1); }
+		if (!$q->{dml} && !$q->{errors} && !$q->{ordered} && ($q->{tail} // '') !~ /for update/) { $case{sum} = rand() < (large($q->{from}) ? 0.95 : 0.1); }
 		$case{role} = 1 if $schema->{rls} && rand() < 0.5;
 		my $s = $case{settings};
 		$s->{work_mem} = HjgSchema::pick('64kB', '64kB', '256kB', '4MB');
@@ -449,7 +501,9 @@ ROUND: while (1)
 		$s->{jit} = 'off';
 		if (rand() < 0.02) { $s->{jit} = 'on'; $s->{jit_above_cost} = 0; }
 		$s->{$parallel_always} = HjgSchema::pick('on', 'regress') if rand() < 0.04;
-		if (!$opt{baseline})
+		$case{sum} = 'twice' if $opt{programs} && !$q->{dml} && !$q->{ordered} && rand() < 0.03 && $case{wrap} eq 'plain' && ($q->{tail} // '') !~ /for update/;
+		set_for_programs(\%case) if $opt{programs};
+		if (!$opt{baseline} && !$opt{programs})
 		{
 			my $o = $case{ours};
 			$o->{'hjoin_gpu.aggregate'} = 'off' if rand() < 0.3;
@@ -466,7 +520,8 @@ ROUND: while (1)
 			}
 		}
 		$case{timeout} = 1 + int(rand(20)) if rand() < 0.03;
-		talk(change_kept($schema), 90) if $opt{kept} && rand() < 0.25;
+		if ($opt{programs} && rand() < 0.25) { talk("$vacuum$keep", 120); }
+		elsif ($opt{kept} && rand() < 0.25) { talk(change_kept($schema), 90); }
 		print "-- $seed.$qno $case{wrap}\n", HjgQuery::render($q), ";\n" if $opt{verbose};
 		my $t = time();
 		my $res = run_case(\%case);
@@ -479,6 +534,7 @@ ROUND: while (1)
 		$with_shared_groups += $res->{shared_groups} // 0;
 		$with_build_only += $res->{build_only} // 0;
 		$with_unnested += $res->{unnested} // 0;
+		$with_program += $res->{program} // 0;
 		$erroneous++ if $res->{error};
 		if ($res->{verdict} eq 'same') { $passed++; next; }
 		if ($res->{verdict} eq 'slow') { $passed++; push @slow, "$seed.$qno"; next; }
@@ -531,6 +587,13 @@ if (!$opt{baseline})
 	my $share = $planned ? $with_node / $planned : 0;
 	if ($share >= $opt{'min-share'}) { $passed++; }
 	else { failure("at least $opt{'min-share'} of the plans have our node"); }
+	if ($opt{programs})
+	{
+		my %figures = program_figures();
+		printf "# plans with a program: %d of %d; %d executions by programs, %d refused\n", $with_program, $planned, map { $figures{$_} - $began{$_} } qw(programs fallback_program_refused);
+		if ($with_program >= $opt{'min-programs'} * $planned && $figures{programs} - $began{programs} >= 0.8 * $opt{'min-programs'} * $planned) { $passed++; }
+		else { failure("at least $opt{'min-programs'} of the plans have a program, and most of these run one"); }
+	}
 }
 talk("drop schema if exists fz cascade;\n", 60);
 print "# $count queries in $round schemas, seeds $opt{seed} to ", $opt{seed} + $round - 1, ": $skipped skipped (too slow with core, or beside writers), $order with an error that depends on the plan, ",
