@@ -2,11 +2,12 @@
  * lab_coupled_input.c
  *	  Inputs of the coupled engine's benchmark, and one join of them.
  *
- * Build keys are unique.  Skew is the fraction of the probe rows that share one key, selectivity the
- * fraction that has a match.
+ * Build keys are unique.  Of keys that are made here skew is the fraction of the probe rows that share one key,
+ * selectivity the fraction that has a match.
  */
 #define _GNU_SOURCE
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "lab/hjg_coupled_bench.h"
@@ -139,6 +140,39 @@ hjg_bench_input_sized(HjgBenchInput *in, const HjgBenchOptions *options, hjg_u32
 			in->pairs_sum += hjg_mix64(HJG_HASH_NO_SEED, i);
 		}
 	}
+	return !options->packed || pack_input(in, options->plan);
+}
+
+bool
+hjg_bench_input_keys(HjgBenchInput *in, const HjgBenchOptions *options, const hjg_u32 *build, hjg_u32 nbuild,
+					 const hjg_u32 *probe, hjg_u32 nprobe)
+{
+	hjg_u32		most = 0;
+	hjg_u8	   *occurs;
+
+	*in = (HjgBenchInput) {.nrows = nbuild, .nprobe = nprobe};
+	in->build = map_rows(nbuild, sizeof(hjg_u32));
+	in->probe = map_rows(nprobe, sizeof(hjg_u32));
+	in->pairs = map_rows(nprobe, sizeof(HjgPair));
+	for (hjg_u32 i = 0; i < nbuild; i++)
+		most = build[i] > most ? build[i] : most;
+	occurs = calloc((size_t) most + 1, 1);
+	if (in->build == NULL || in->probe == NULL || in->pairs == NULL || occurs == NULL)
+	{
+		free(occurs);
+		return false;
+	}
+	memcpy(in->build, build, (size_t) nbuild * sizeof(hjg_u32));
+	memcpy(in->probe, probe, (size_t) nprobe * sizeof(hjg_u32));
+	for (hjg_u32 i = 0; i < nbuild; i++)
+		occurs[build[i]] = 1;
+	for (hjg_u32 i = 0; i < nprobe; i++)
+		if (probe[i] <= most && occurs[probe[i]])
+		{
+			in->npairs++;
+			in->pairs_sum += hjg_mix64(HJG_HASH_NO_SEED, i);
+		}
+	free(occurs);
 	return !options->packed || pack_input(in, options->plan);
 }
 
