@@ -24,7 +24,8 @@
 #include "device/hjg_opencl.h"
 #include "lab/hjg_lab.h"
 
-#define HJG_BENCH_KEY_WIDTH 4
+/* Bytes of keys, 4 or 8 (--key-width).  Values are of 4 bytes, whatever keys have. */
+extern int	hjg_bench_key_width;
 
 /* Most batches of probe rows. */
 #define HJG_BENCH_BATCHES 64
@@ -61,8 +62,10 @@ typedef struct HjgBenchInput
 {
 	hjg_u32		nrows;			/* rows of the build side */
 	hjg_u32		nprobe;
-	hjg_u32    *build;
+	hjg_u32    *build;			/* values */
 	hjg_u32    *probe;
+	hjg_u8	   *build_keys;		/* the same in hjg_bench_key_width bytes; the values where that is 4 */
+	hjg_u8	   *probe_keys;
 	HjgPair    *pairs;
 	hjg_u64		npairs;			/* expected */
 	hjg_u64		pairs_sum;		/* sum of the mixed numbers of the probe rows with a match */

@@ -87,23 +87,23 @@ join_pair(void *arg, int pair, int worker)
 	{
 		hjg_u32    *list_end;
 
-		hjg_step_number(HJG_BENCH_KEY_WIDTH, work, &build, i);
+		hjg_step_number(HJG_KEY_WIDTH_4, work, &build, i);
 		hjg_step_b2(table, work, &build, i);
-		if (!hjg_step_b3_find(HJG_BENCH_KEY_WIDTH, table, work, &build, i, &list_end))
-			hjg_step_b3_link(HJG_BENCH_KEY_WIDTH, table, work, &build, i,
-							 hjg_step_b3_create(HJG_BENCH_KEY_WIDTH, table, work, &build, i, i), list_end);
-		hjg_step_b4(HJG_BENCH_KEY_WIDTH, table, work, &build, i, i);
+		if (!hjg_step_b3_find(HJG_KEY_WIDTH_4, table, work, &build, i, &list_end))
+			hjg_step_b3_link(HJG_KEY_WIDTH_4, table, work, &build, i,
+							 hjg_step_b3_create(HJG_KEY_WIDTH_4, table, work, &build, i, i), list_end);
+		hjg_step_b4(HJG_KEY_WIDTH_4, table, work, &build, i, i);
 	}
 	for (hjg_u32 i = coarse->begins[PROBE_SIDE][pair]; i < coarse->begins[PROBE_SIDE][pair + 1]; i++)
 	{
 		hjg_u32		count;
 
-		hjg_step_number(HJG_BENCH_KEY_WIDTH, work, &probe, i);
+		hjg_step_number(HJG_KEY_WIDTH_4, work, &probe, i);
 		hjg_step_p2(table, work, &probe, i);
-		hjg_step_p3(HJG_BENCH_KEY_WIDTH, table, work, &probe, i);
+		hjg_step_p3(HJG_KEY_WIDTH_4, table, work, &probe, i);
 		count = hjg_step_words(work, probe.counts_off)[i];
 		hjg_step_words(work, probe.offsets_off)[i] = count > 0 ? take_places(coarse, worker, count) : 0;
-		hjg_step_p4(HJG_BENCH_KEY_WIDTH, table, work, &probe, coarse->pairs, i);
+		hjg_step_p4(HJG_KEY_WIDTH_4, table, work, &probe, coarse->pairs, i);
 	}
 }
 
@@ -171,7 +171,7 @@ open_coarse(Coarse *coarse, const HjgBenchInput *in, int bits)
 		coarse->bucket_bits++;
 	coarse->bucket_bits = coarse->bucket_bits > 0 ? coarse->bucket_bits : 1;
 	headers_bytes = (sizeof(HjgStepHeader) << bits) << coarse->bucket_bits;
-	coarse->table_bytes = 64 + headers_bytes + (size_t) in->nrows * (hjg_step_key_node_bytes(HJG_BENCH_KEY_WIDTH) + sizeof(HjgStepRidNode));
+	coarse->table_bytes = 64 + headers_bytes + (size_t) in->nrows * (hjg_step_key_node_bytes(HJG_KEY_WIDTH_4) + sizeof(HjgStepRidNode));
 	coarse->work_bytes = ((size_t) in->nrows + in->nprobe) * ARRAYS * sizeof(hjg_u32);
 	coarse->table = hjg_bench_alloc(NULL, coarse->table_bytes);
 	coarse->work = hjg_bench_alloc(NULL, coarse->work_bytes);
@@ -182,7 +182,7 @@ open_coarse(Coarse *coarse, const HjgBenchInput *in, int bits)
 	{
 		coarse->args[side].headers_off[0] = 64;
 		coarse->args[side].key_nodes_off = 64 + headers_bytes;
-		coarse->args[side].rid_nodes_off = 64 + headers_bytes + (hjg_u64) in->nrows * hjg_step_key_node_bytes(HJG_BENCH_KEY_WIDTH);
+		coarse->args[side].rid_nodes_off = 64 + headers_bytes + (hjg_u64) in->nrows * hjg_step_key_node_bytes(HJG_KEY_WIDTH_4);
 		coarse->args[side].max_keys = coarse->args[side].max_rids = in->nrows;
 	}
 	return put_in_partitions(coarse, BUILD_SIDE, in->build, in->nrows, 0) &&
@@ -241,9 +241,9 @@ hjg_bench_table_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRu
 	HjgBenchInput in;
 	bool		good;
 
-	if (strcmp(options->device, "threads") != 0 || nworkers > MAX_WORKERS)
+	if (strcmp(options->device, "threads") != 0 || nworkers > MAX_WORKERS || hjg_bench_key_width != HJG_KEY_WIDTH_4)
 	{
-		printf("  only where the device is \"threads\", at most %d in all: no kernel joins pairs of partitions, a thread each\n", MAX_WORKERS);
+		printf("  only with keys of 4 bytes and where the device is \"threads\", at most %d in all: no kernel joins pairs of partitions, a thread each\n", MAX_WORKERS);
 		return true;
 	}
 	good = hjg_bench_input_create(&in, options, log) && hjg_bench_run(env, &config, runner, &in, &times);

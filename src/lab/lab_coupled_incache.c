@@ -49,7 +49,7 @@ print_packed(const char *indent, const HjgBenchInput *in)
 	for (int i = 0; i < HJG_BENCH_BATCHES; i++)
 		probe_bytes += in->packed_probe[i].packed_bytes;
 	printf("%s(build keys %s, %.0f %% of their size; probe keys %s, %.0f %%)\n", indent, in->plans[0],
-		   25.0 * (double) in->packed_build.packed_bytes / in->nrows, in->plans[1], 25.0 * (double) probe_bytes / in->nprobe);
+		   100.0 / hjg_bench_key_width * (double) in->packed_build.packed_bytes / in->nrows, in->plans[1], 100.0 / hjg_bench_key_width * (double) probe_bytes / in->nprobe);
 }
 
 /*
