@@ -310,6 +310,8 @@ build/test_opencl: test/device/test_opencl.c $(engine_support) test/engine/test_
 check-opencl: build/test_opencl build/hjoin_gpu_lab hjoin_gpu_device
 	build/test_opencl
 	build/hjoin_gpu_lab threads --figures --halves --min-log=12 --max-log=12 --reps=1 >/dev/null
+	build/hjoin_gpu_lab threads --figures='001, figure' --key-width=8 --halves --min-log=12 --max-log=12 --reps=1 >/dev/null
+	build/hjoin_gpu_lab threads --plans --reps=1 >/dev/null
 	device=$$(./hjoin_gpu_device --list | grep -v 'not usable' | grep -q '^opencl:0' && echo opencl:0 || echo threads) && \
 		build/hjoin_gpu_lab $$device --model=8 --each --min-log=14 --max-log=14 >build/model.out || { tail -5 build/model.out; exit 1; } && \
 		build/hjoin_gpu_lab $$device --copies --model=8 --each --min-log=14 --max-log=14 >build/model.out || { tail -5 build/model.out; exit 1; } && \

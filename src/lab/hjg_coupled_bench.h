@@ -14,7 +14,9 @@
  *		lab_coupled_figures.c	--figures: figures of the papers
  *		lab_coupled_tradeoffs.c	of these, random ratios, trade-offs and whole joins
  *		lab_coupled_further.c	of these, BasicUnit, and steps by themselves
+ *		lab_coupled_coarse.c	of these, steps of pairs of partitions
  *		lab_coupled_incache.c	of these, in-cache co-processing
+ *		lab_coupled_tpch.c		keys of TPC-H's joins
  */
 #ifndef HJG_COUPLED_BENCH_H
 #define HJG_COUPLED_BENCH_H
@@ -22,7 +24,8 @@
 #include "device/hjg_opencl.h"
 #include "lab/hjg_lab.h"
 
-#define HJG_BENCH_KEY_WIDTH 4
+/* Bytes of keys, 4 or 8 (--key-width).  Values are of 4 bytes, whatever keys have. */
+extern int	hjg_bench_key_width;
 
 /* Most batches of probe rows. */
 #define HJG_BENCH_BATCHES 64
@@ -59,8 +62,10 @@ typedef struct HjgBenchInput
 {
 	hjg_u32		nrows;			/* rows of the build side */
 	hjg_u32		nprobe;
-	hjg_u32    *build;
+	hjg_u32    *build;			/* values */
 	hjg_u32    *probe;
+	hjg_u8	   *build_keys;		/* the same in hjg_bench_key_width bytes; the values where that is 4 */
+	hjg_u8	   *probe_keys;
 	HjgPair    *pairs;
 	hjg_u64		npairs;			/* expected */
 	hjg_u64		pairs_sum;		/* sum of the mixed numbers of the probe rows with a match */
@@ -117,6 +122,9 @@ extern hjg_u64 hjg_bench_random(hjg_u64 *state);
 /* Make an input of 2^log rows on both sides. */
 extern bool hjg_bench_input_create(HjgBenchInput *in, const HjgBenchOptions *options, int log);
 extern bool hjg_bench_input_sized(HjgBenchInput *in, const HjgBenchOptions *options, hjg_u32 nbuild, hjg_u32 nprobe);
+/* Make an input of these keys; those of the build side are unique. */
+extern bool hjg_bench_input_keys(HjgBenchInput *in, const HjgBenchOptions *options, const hjg_u32 *build, hjg_u32 nbuild,
+								 const hjg_u32 *probe, hjg_u32 nprobe);
 extern void hjg_bench_input_destroy(HjgBenchInput *in);
 /*
  * Run one join; config NULL: the cpu engine.  False if a result is wrong: each pair is checked, outside
@@ -209,6 +217,40 @@ extern bool hjg_bench_figures(const HjgBenchOptions *options, const HjgEnv *env,
 extern const HjgBenchFigure hjg_bench_tradeoff_figures[];
 extern const HjgBenchFigure hjg_bench_further_figures[];
 extern const HjgBenchFigure hjg_bench_incache_figures[];
+
+/* ---- lab_coupled_coarse.c ---- */
+
+/* Compare fine and coarse steps (HjgBenchFigure.run). */
+extern bool hjg_bench_table_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log);
+
+/* ---- lab_coupled_tpch.c ---- */
+
+#define HJG_TPCH_QUERIES 3
+#define HJG_TPCH_JOINS 4		/* of a query at most */
+
+typedef struct HjgTpchKeys
+{
+	hjg_u32    *keys;
+	hjg_u32		n;
+} HjgTpchKeys;
+
+/* Both sides of a join; without rows where a query has fewer joins. */
+typedef struct HjgTpchJoin
+{
+	HjgTpchKeys build;
+	HjgTpchKeys probe;
+} HjgTpchJoin;
+
+typedef struct HjgTpch
+{
+	HjgTpchJoin joins[HJG_TPCH_QUERIES][HJG_TPCH_JOINS];
+} HjgTpch;
+
+extern const char *const hjg_tpch_names[HJG_TPCH_QUERIES];
+
+/* Make the keys of the queries' joins with 2^log rows of lineitem; false, to be destroyed as well, if there is too little memory. */
+extern bool hjg_tpch_create(HjgTpch *tpch, int log);
+extern void hjg_tpch_destroy(HjgTpch *tpch);
 
 /* ---- lab_coupled_plans.c ---- */
 

@@ -237,7 +237,7 @@ parse_options(HjgBenchOptions *options, int argc, char **argv)
 	enum
 	{
 		OPT_BLOCK, OPT_BOUNDARY, OPT_BUFFER, OPT_BUS_GBS, OPT_BUS_LATENCY_US, OPT_CHUNK, OPT_COPIES, OPT_DRAWS, OPT_EACH,
-		OPT_ENGINES, OPT_FIGURES, OPT_GROUPING, OPT_HALVES, OPT_MAX_LOG, OPT_MIN_LOG, OPT_MODEL, OPT_PACKED,
+		OPT_ENGINES, OPT_FIGURES, OPT_GROUPING, OPT_HALVES, OPT_KEY_WIDTH, OPT_MAX_LOG, OPT_MIN_LOG, OPT_MODEL, OPT_PACKED,
 		OPT_PAIRS, OPT_PIPELINE, OPT_PLANS, OPT_REPS, OPT_ROWS, OPT_SELECTIVITY, OPT_SEPARATE, OPT_SKEW, OPT_STEPS,
 		OPT_STRATEGY, OPT_UNITS, OPT_WAS
 	};
@@ -255,6 +255,7 @@ parse_options(HjgBenchOptions *options, int argc, char **argv)
 		{"figures", optional_argument, NULL, OPT_FIGURES},
 		{"grouping", no_argument, NULL, OPT_GROUPING},
 		{"halves", no_argument, NULL, OPT_HALVES},
+		{"key-width", required_argument, NULL, OPT_KEY_WIDTH},
 		{"max-log", required_argument, NULL, OPT_MAX_LOG},
 		{"min-log", required_argument, NULL, OPT_MIN_LOG},
 		{"model", optional_argument, NULL, OPT_MODEL},
@@ -316,6 +317,9 @@ parse_options(HjgBenchOptions *options, int argc, char **argv)
 				break;
 			case OPT_HALVES:
 				options->calibrate = false;
+				break;
+			case OPT_KEY_WIDTH:
+				hjg_bench_key_width = atoi(optarg);
 				break;
 			case OPT_MAX_LOG:
 				options->max_log = atoi(optarg);
@@ -414,7 +418,7 @@ hjg_lab_coupled_bench(int nthreads, const char *device, int argc, char **argv)
 		printf("bad benchmark option\n");
 		return 2;
 	}
-	if (options.min_log < 6 || options.max_log > 26 || options.nreps < 1 || options.nreps > MAX_REPS)
+	if ((hjg_bench_key_width != HJG_KEY_WIDTH_4 && hjg_bench_key_width != HJG_KEY_WIDTH_8) || options.min_log < 6 || options.max_log > 26 || options.nreps < 1 || options.nreps > MAX_REPS)
 	{
 		printf("bad benchmark option: value out of range\n");
 		return 2;
@@ -433,7 +437,7 @@ hjg_lab_coupled_bench(int nthreads, const char *device, int argc, char **argv)
 	{
 		hjg_cl_set_units(options.units);
 		hjg_drivers_open(devices, true);
-		runner = hjg_opencl_begin(hjg_device_parse(options.device, &id) && id.kind == HJG_KIND_OPENCL ? id.number : -1, HJG_BENCH_KEY_WIDTH,
+		runner = hjg_opencl_begin(hjg_device_parse(options.device, &id) && id.kind == HJG_KIND_OPENCL ? id.number : -1, hjg_bench_key_width,
 								  &options.config.cpu_threads, reason, sizeof(reason));
 	}
 	if (runner == NULL)
@@ -455,7 +459,7 @@ hjg_lab_coupled_bench(int nthreads, const char *device, int argc, char **argv)
 			nsizes++;
 		/* calibrate the costs of D on the device, too */
 		options.config.pipeline = HJG_PIPELINE_CPDE_G;
-		good = hjg_coupled_calibrate(&env, &options.config, runner, HJG_BENCH_KEY_WIDTH, nsizes, &costs) == HJG_OK;
+		good = hjg_coupled_calibrate(&env, &options.config, runner, hjg_bench_key_width, nsizes, &costs) == HJG_OK;
 		options.config.costs = &costs;
 		options.config.memos = &memos;
 		print_costs(&costs);

@@ -97,13 +97,15 @@ close_lone(LoneMemory *memory)
 	hjg_threads_runner_destroy(memory->cpu);
 }
 
-/* Steps that a device runs on copies of its own show nothing of memory that it shares with the CPU. */
+/* Steps that a device runs on copies of its own show nothing of memory that it shares with the CPU; and arrays here are of words. */
 static bool
-shares_memory(const HjgRunner *runner)
+can_run_lone(const HjgRunner *runner)
 {
 	if (runner->move != NULL)
 		printf("  not on a device that works on copies, in memory of its own\n");
-	return runner->move == NULL;
+	else if (hjg_bench_key_width != HJG_KEY_WIDTH_4)
+		printf("  only with keys of 4 bytes\n");
+	return runner->move == NULL && hjg_bench_key_width == HJG_KEY_WIDTH_4;
 }
 
 static bool
@@ -111,7 +113,7 @@ run_lone(const LoneMemory *memory, LoneStep *lone, int turn)
 {
 	const HjgRunner *runner = memory->runners[lone->on];
 	HjgStepLaunch launch = {
-		.step = lone->step, .width = HJG_BENCH_KEY_WIDTH, .args = lone->args,
+		.step = lone->step, .width = HJG_KEY_WIDTH_4, .args = lone->args,
 		.table = memory->table, .table_bytes = memory->table_bytes, .work = memory->work, .work_bytes = memory->work_bytes
 	};
 	const int	npieces = (int) ((lone->nrows + PIECE_ROWS - 1) / PIECE_ROWS);
@@ -219,7 +221,7 @@ figure_20(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 	LoneMemory	memory;
 	bool		good;
 
-	if (!shares_memory(runner))
+	if (!can_run_lone(runner))
 		return true;
 	good = open_lone(&memory, options, env, runner, sizeof(HjgStepHeader) << log, (sizeof(hjg_u32) * KINDS) << log);
 	printf("  ns for each of %u increments: CPU uniform, 10 %%, 25 %% on one element; device the same\n", 1u << log);
@@ -248,7 +250,7 @@ incache_figure_2a(const HjgBenchOptions *options, const HjgEnv *env, const HjgRu
 	bool		good;
 
 	(void) log;
-	if (!shares_memory(runner))
+	if (!can_run_lone(runner))
 		return true;
 	good = open_lone(&memory, options, env, runner, 64, (size_t) scans[SCAN_SIZES - 1].mb << 20);
 	for (int i = 0; i < HJG_PROCESSORS * SCAN_SIZES; i++)
@@ -297,7 +299,7 @@ incache_figure_2c(const HjgBenchOptions *options, const HjgEnv *env, const HjgRu
 	bool		good;
 
 	(void) log;
-	if (!shares_memory(runner))
+	if (!can_run_lone(runner))
 		return true;
 	good = open_lone(&memory, options, env, runner, sizeof(HjgStepHeader) << FAR_LOG, (NWAITING + 2) * array_bytes);
 	if (good)

@@ -2,9 +2,10 @@
  * lab_coupled_incache.c
  *	  hjoin_gpu_lab NAME --figures: figures of in-cache co-processing.
  *
- * After He, Zhang and He (VLDB 2015), "001", section 5.  They measure a selection and a hash join, and
- * four queries of TPC-H.  This is a join, so selections are missing, and of the queries only the joins are
- * run, with TPC-H's cardinalities (Q6 has none).  Speedups are over the CPU alone, as in the paper.
+ * After He, Zhang and He (VLDB 2015), "001", section 5.  They measure a selection and a hash join, and four queries of TPC-H.  The
+ * engine has no selection, so that half of figures 5, 6, 8 and 9 is missing, and so is Q6, which is one.  Of the other queries the joins
+ * are run, on TPC-H's keys (lab_coupled_tpch.c), without their conditions, groups and orders.  Speedups are over the CPU alone, as in the
+ * paper.
  */
 #define _GNU_SOURCE
 
@@ -39,6 +40,17 @@ cpu_alone(const HjgBenchOptions *options)
 static const size_t set_bytes[] = {1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 24};
 
 #define NSETS ((int) (sizeof(set_bytes) / sizeof(set_bytes[0])))
+
+static void
+print_packed(const char *indent, const HjgBenchInput *in)
+{
+	size_t		probe_bytes = 0;
+
+	for (int i = 0; i < HJG_BENCH_BATCHES; i++)
+		probe_bytes += in->packed_probe[i].packed_bytes;
+	printf("%s(build keys %s, %.0f %% of their size; probe keys %s, %.0f %%)\n", indent, in->plans[0],
+		   100.0 / hjg_bench_key_width * (double) in->packed_build.packed_bytes / in->nrows, in->plans[1], 100.0 / hjg_bench_key_width * (double) probe_bytes / in->nprobe);
+}
 
 /*
  * Run the CPU alone, both processors without a fetcher, and a pipeline over sizes of the work-ahead set.
@@ -78,9 +90,7 @@ sets_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 			   hjg_bench_median(options, 0)->total_ns / ns, hjg_bench_median(options, 1)->total_ns / ns);
 	}
 	if (packed && good)
-		printf("  (build keys %s, %.0f %% of their size; probe keys %s, %.0f %%)\n", in.plans[0],
-			   25.0 * (double) in.packed_build.packed_bytes / in.nrows, in.plans[1],
-			   25.0 * (double) in.packed_probe[0].packed_bytes / in.packed_probe[0].nrows);
+		print_packed("  ", &in);
 	hjg_bench_input_destroy(&in);
 	return good;
 }
@@ -180,33 +190,6 @@ incache_figure_9(const HjgBenchOptions *options, const HjgEnv *env, const HjgRun
 
 /* ---- figures 7 and 10: joins of queries ---- */
 
-#define MAX_JOINS 4
-
-/* Rows relative to lineitem, in TPC-H's proportions, and the fraction of the probe rows with a match. */
-typedef struct QueryJoin
-{
-	double		build;
-	double		probe;
-	double		matches;
-} QueryJoin;
-
-typedef struct Query
-{
-	const char *name;
-	QueryJoin	joins[MAX_JOINS];
-} Query;
-
-static const Query queries[] = {
-	/* customers of a segment with their orders before a day; these with their lines after it */
-	{"Q3", {{0.005, 0.1215, 0.2}, {0.0243, 0.54, 0.01}}},
-	/* parts of a colour with all lines; the result with suppliers, their parts, and orders */
-	{"Q9", {{0.0018, 1, 0.054}, {0.00167, 0.054, 1}, {0.1333, 0.054, 1}, {0.25, 0.054, 1}}},
-	/* all parts with the lines of a month */
-	{"Q14", {{0.0333, 0.0125, 1}}},
-};
-
-#define NQUERIES ((int) (sizeof(queries) / sizeof(queries[0])))
-
 /* Sums of medians over the joins of a query. */
 typedef struct QueryTimes
 {
@@ -216,23 +199,23 @@ typedef struct QueryTimes
 	HjgBenchCounts counts;
 } QueryTimes;
 
-/* Run the points' settings on each join of a query, with 2^log rows of lineitem. */
+/* Run the points' settings on each join of a query; tell: print its sides. */
 static bool
-run_query(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const Query *query, int log, bool packed,
+run_query(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgTpchJoin *joins, bool packed, bool tell,
 		  int npoints, QueryTimes *times)
 {
 	bool		good = true;
 
-	for (int j = 0; j < MAX_JOINS && query->joins[j].build > 0 && good; j++)
+	for (int j = 0; j < HJG_TPCH_JOINS && good; j++)
 	{
-		const QueryJoin *join = &query->joins[j];
+		const HjgTpchJoin *join = &joins[j];
 		HjgBenchOptions with = *options;
 		HjgBenchInput in;
 
-		with.packed = with.ordered = packed;
-		with.selectivity = join->matches;
-		good = hjg_bench_input_sized(&in, &with, (hjg_u32) (join->build * (double) (1u << log)) + 1,
-									 (hjg_u32) (join->probe * (double) (1u << log)) + 1) &&
+		if (join->build.n == 0 || join->probe.n == 0)
+			continue;
+		with.packed = packed;
+		good = hjg_bench_input_keys(&in, &with, join->build.keys, join->build.n, join->probe.keys, join->probe.n) &&
 			hjg_bench_run_points(options, env, runner, &in, npoints);
 		for (int i = 0; i < npoints && good; i++)
 		{
@@ -243,6 +226,14 @@ run_query(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 			times[i].predicted_ns += median->stats.predicted.total_ns;
 			hjg_bench_counts_add(&times[i].counts, &median->counts);
 		}
+		if (tell && good)
+		{
+			printf("    join %d, %u by %u rows, %.1f %% with a match", j + 1, in.nrows, in.nprobe, 100.0 * (double) in.npairs / in.nprobe);
+			if (packed)
+				print_packed(" ", &in);
+			else
+				printf("\n");
+		}
 		hjg_bench_input_destroy(&in);
 	}
 	return good;
@@ -251,9 +242,10 @@ run_query(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 static bool
 incache_figure_7(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
-	bool		good = true;
+	HjgTpch		tpch;
+	bool		good = hjg_tpch_create(&tpch, log);
 
-	for (int q = 0; q < NQUERIES && good; q++)
+	for (int q = 0; q < HJG_TPCH_QUERIES && good; q++)
 	{
 		static const char *const names[] = {"CPU part alone", "E", "PE"};
 		QueryTimes	times[3] = {{0}};
@@ -261,11 +253,12 @@ incache_figure_7(const HjgBenchOptions *options, const HjgEnv *env, const HjgRun
 		hjg_bench_points[0].config = cpu_alone(options);
 		hjg_bench_points[1].config = incache_config(options, HJG_PIPELINE_E);
 		hjg_bench_points[2].config = incache_config(options, HJG_PIPELINE_PE);
-		good = run_query(options, env, runner, &queries[q], log, false, 3, times);
+		good = run_query(options, env, runner, tpch.joins[q], false, true, 3, times);
 		for (int i = 0; i < 3 && good; i++)
-			printf("  %-4s %-16s %9u lines %9.2f ms  speedup %5.2f\n", queries[q].name, names[i], 1u << log, times[i].total_ns / 1e6,
+			printf("  %-4s %-16s %9u lines %9.2f ms  speedup %5.2f\n", hjg_tpch_names[q], names[i], 1u << log, times[i].total_ns / 1e6,
 				   times[0].total_ns / times[i].total_ns);
 	}
+	hjg_tpch_destroy(&tpch);
 	return good;
 }
 
@@ -277,20 +270,22 @@ incache_figure_11(const HjgBenchOptions *options, const HjgEnv *env, const HjgRu
 {
 	static const char *const names[] = {"CPU part alone", "E", "PE", "cPDE-c", "cPDE-b", "cPDE-g"};
 	static const HjgPipeline pipelines[] = {HJG_PIPELINE_E, HJG_PIPELINE_E, HJG_PIPELINE_PE, HJG_PIPELINE_CPDE_C, HJG_PIPELINE_CPDE_B, HJG_PIPELINE_CPDE_G};
-	bool		good = true;
+	HjgTpch		tpch;
+	bool		good = hjg_tpch_create(&tpch, log);
 
-	for (int q = 0; q < NQUERIES && good; q++)
+	for (int q = 0; q < HJG_TPCH_QUERIES && good; q++)
 	{
 		QueryTimes	times[6] = {{0}};
 
 		for (int i = 0; i < 6; i++)
 			hjg_bench_points[i].config = i == 0 ? cpu_alone(options) : incache_config(options, pipelines[i]);
-		good = run_query(options, env, runner, &queries[q], log, true, 6, times);
-		printf("  %-4s %9u lines, CPU part alone %9.2f ms; speedups:", queries[q].name, 1u << log, times[0].total_ns / 1e6);
+		good = run_query(options, env, runner, tpch.joins[q], true, true, 6, times);
+		printf("  %-4s %9u lines, CPU part alone %9.2f ms; speedups:", hjg_tpch_names[q], 1u << log, times[0].total_ns / 1e6);
 		for (int i = 1; i < 6 && good; i++)
 			printf(" %s %.2f", names[i], times[0].total_ns / times[i].total_ns);
 		printf("\n");
 	}
+	hjg_tpch_destroy(&tpch);
 	return good;
 }
 
@@ -298,18 +293,20 @@ incache_figure_11(const HjgBenchOptions *options, const HjgEnv *env, const HjgRu
 static bool
 incache_figure_16(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
-	bool		good = true;
+	HjgTpch		tpch;
+	bool		good = hjg_tpch_create(&tpch, log);
 
-	for (int q = 0; q < NQUERIES && good; q++)
+	for (int q = 0; q < HJG_TPCH_QUERIES && good; q++)
 	{
 		QueryTimes	times[2] = {{0}};
 
 		hjg_bench_points[0].config = incache_config(options, HJG_PIPELINE_E);
 		hjg_bench_points[1].config = incache_config(options, HJG_PIPELINE_AUTO);
-		good = run_query(options, env, runner, &queries[q], log, true, 2, times);
-		printf("  %-4s %9u lines: E %9.2f ms, %.1f ns a line; chosen by the model %9.2f ms, %.1f\n", queries[q].name, 1u << log,
+		good = run_query(options, env, runner, tpch.joins[q], true, false, 2, times);
+		printf("  %-4s %9u lines: E %9.2f ms, %.1f ns a line; chosen by the model %9.2f ms, %.1f\n", hjg_tpch_names[q], 1u << log,
 			   times[0].total_ns / 1e6, times[0].total_ns / (1u << log), times[1].total_ns / 1e6, times[1].total_ns / (1u << log));
 	}
+	hjg_tpch_destroy(&tpch);
 	return good;
 }
 
@@ -319,22 +316,24 @@ incache_figure_14(const HjgBenchOptions *options, const HjgEnv *env, const HjgRu
 {
 	static const char *const names[] = {"E", "PE", "chosen"};
 	static const HjgPipeline pipelines[] = {HJG_PIPELINE_E, HJG_PIPELINE_PE, HJG_PIPELINE_AUTO};
-	bool		good = true;
+	HjgTpch		tpch;
+	bool		good = hjg_tpch_create(&tpch, log);
 
-	for (int q = 0; q < NQUERIES && good; q++)
+	for (int q = 0; q < HJG_TPCH_QUERIES && good; q++)
 	{
 		QueryTimes	times[3] = {{0}};
 
 		for (int i = 0; i < 3; i++)
 			hjg_bench_points[i].config = incache_config(options, pipelines[i]);
-		good = run_query(options, env, runner, &queries[q], log, true, 3, times);
+		good = run_query(options, env, runner, tpch.joins[q], true, false, 3, times);
 		for (int i = 0; i < 3 && good; i++)
 		{
-			printf("  %-4s %-8s %9u lines %9.2f ms", queries[q].name, names[i], 1u << log, times[i].total_ns / 1e6);
+			printf("  %-4s %-8s %9u lines %9.2f ms", hjg_tpch_names[q], names[i], 1u << log, times[i].total_ns / 1e6);
 			hjg_bench_counts_print(&times[i].counts, 1u << log);
 		}
 	}
 	hjg_bench_counts_explain();
+	hjg_tpch_destroy(&tpch);
 	return good;
 }
 
@@ -342,23 +341,25 @@ static bool
 incache_figure_10(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
 	const int	npoints = set_boundaries(options, runner);
-	bool		good = true;
+	HjgTpch		tpch;
+	bool		good;
 
 	if (options->config.costs == NULL)
 	{
 		printf("  nothing is predicted without unit costs\n");
 		return true;
 	}
-	for (int q = 0; q < NQUERIES && good; q++)
+	good = hjg_tpch_create(&tpch, log);
+	for (int q = 0; q < HJG_TPCH_QUERIES && good; q++)
 	{
 		QueryTimes	times[HJG_BENCH_MAX_POINTS] = {{0}};
 		int			best = 0;
 		int			predicted = 0;
 
-		good = run_query(options, env, runner, &queries[q], log, true, npoints, times);
+		good = run_query(options, env, runner, tpch.joins[q], true, false, npoints, times);
 		for (int i = 0; i < npoints && good; i++)
 		{
-			printf("  %-4s", queries[q].name);
+			printf("  %-4s", hjg_tpch_names[q]);
 			print_boundary(hjg_bench_median(options, i));
 			printf(" %9u lines, build %8.2f ms, predicted %8.2f, %+5.0f %%\n", 1u << log, times[i].build_ns / 1e6,
 				   times[i].predicted_ns / 1e6, (times[i].predicted_ns / times[i].build_ns - 1) * 100);
@@ -366,9 +367,10 @@ incache_figure_10(const HjgBenchOptions *options, const HjgEnv *env, const HjgRu
 			predicted = times[i].predicted_ns < times[predicted].predicted_ns ? i : predicted;
 		}
 		if (good && npoints > 0)
-			printf("  %s: the boundary that was predicted to be best takes %+.0f %% over the best one\n", queries[q].name,
+			printf("  %s: the boundary that was predicted to be best takes %+.0f %% over the best one\n", hjg_tpch_names[q],
 				   (times[predicted].build_ns / times[best].build_ns - 1) * 100);
 	}
+	hjg_tpch_destroy(&tpch);
 	return good;
 }
 

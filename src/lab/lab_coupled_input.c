@@ -2,15 +2,18 @@
  * lab_coupled_input.c
  *	  Inputs of the coupled engine's benchmark, and one join of them.
  *
- * Build keys are unique.  Skew is the fraction of the probe rows that share one key, selectivity the
- * fraction that has a match.
+ * Build keys are unique.  Of keys that are made here skew is the fraction of the probe rows that share one key,
+ * selectivity the fraction that has a match.
  */
 #define _GNU_SOURCE
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "lab/hjg_coupled_bench.h"
 #include "lab/hjg_lab_plan.h"
+
+int			hjg_bench_key_width = HJG_KEY_WIDTH_4;
 
 const char *const hjg_bench_step_names[HJG_STEP_COUNT] = {
 	"hash", "number", "n2", "n3", "b2", "b3", "b4", "p2", "p3", "p4"
@@ -56,26 +59,26 @@ hjg_bench_random(hjg_u64 *state)
 
 /* Pack the keys by the plan, or if it is NULL by the smallest one; writes its name to text. */
 static bool
-pack_keys(const HjgPackPlan *wanted, const hjg_u32 *keys, hjg_u32 nrows, void *packed, HjgSegment *segment, char *text,
+pack_keys(const HjgPackPlan *wanted, const void *keys, hjg_u32 nrows, void *packed, HjgSegment *segment, char *text,
 		  size_t room)
 {
 	const HjgEnv env = {.alloc = hjg_bench_alloc, .free = hjg_bench_free};
 	HjgPackStats stats;
 	HjgPackPlan plan;
 
-	if (hjg_pack_collect(&env, HJG_BENCH_KEY_WIDTH, keys, nrows, 0, &stats) != HJG_OK)
+	if (hjg_pack_collect(&env, hjg_bench_key_width, keys, nrows, 0, &stats) != HJG_OK)
 		return false;
 	plan = wanted != NULL ? *wanted : hjg_pack_choose(&stats, NULL, 1, 1);
 	hjg_lab_plan_text(&plan, text, room);
 	*segment = (HjgSegment) {.keys = packed, .nrows = nrows};
-	return hjg_pack(&env, HJG_BENCH_KEY_WIDTH, &plan, keys, nrows, packed, &segment->packed_bytes) == HJG_OK;
+	return hjg_pack(&env, hjg_bench_key_width, &plan, keys, nrows, packed, &segment->packed_bytes) == HJG_OK;
 }
 
 /* Compute the size of a packed batch, rounded so that the next one may be lent to a device. */
 static size_t
 packed_bytes_of(hjg_u32 nrows)
 {
-	return (hjg_pack_bound(HJG_BENCH_KEY_WIDTH, nrows) + HJG_SLAB_BYTES - 1) / HJG_SLAB_BYTES * HJG_SLAB_BYTES;
+	return (hjg_pack_bound(hjg_bench_key_width, nrows) + HJG_SLAB_BYTES - 1) / HJG_SLAB_BYTES * HJG_SLAB_BYTES;
 }
 
 static bool
@@ -87,17 +90,48 @@ pack_input(HjgBenchInput *in, const HjgPackPlan *plan)
 
 	in->packed_room = packed_bytes_of(in->nrows) + nbatches * packed_bytes_of(HJG_MAX_PROBE_ROWS);
 	to = hjg_bench_alloc(NULL, in->packed_room);
-	good = to != NULL && pack_keys(plan, in->build, in->nrows, to, &in->packed_build, in->plans[0], sizeof(in->plans[0]));
+	good = to != NULL && pack_keys(plan, in->build_keys, in->nrows, to, &in->packed_build, in->plans[0], sizeof(in->plans[0]));
 	to += packed_bytes_of(in->nrows);
 	for (hjg_u32 i = 0; i < nbatches && good; i++)
 	{
 		const hjg_u32 row = i * HJG_MAX_PROBE_ROWS;
 
-		good = pack_keys(plan, in->probe + row, in->nprobe - row < HJG_MAX_PROBE_ROWS ? in->nprobe - row : HJG_MAX_PROBE_ROWS,
+		good = pack_keys(plan, in->probe_keys + (size_t) row * (size_t) hjg_bench_key_width, in->nprobe - row < HJG_MAX_PROBE_ROWS ? in->nprobe - row : HJG_MAX_PROBE_ROWS,
 						 to, &in->packed_probe[i], in->plans[1], sizeof(in->plans[1]));
 		to += packed_bytes_of(HJG_MAX_PROBE_ROWS);
 	}
 	return good;
+}
+
+/* Make the keys of a side's values; NULL if there is too little memory. */
+static hjg_u8 *
+widen_values(hjg_u32 *values, hjg_u32 nrows)
+{
+	hjg_u64    *keys;
+
+	if (hjg_bench_key_width == HJG_KEY_WIDTH_4)
+		return (hjg_u8 *) values;
+	keys = map_rows(nrows, sizeof(hjg_u64));
+	for (hjg_u32 i = 0; keys != NULL && i < nrows; i++)
+		keys[i] = values[i];
+	return (hjg_u8 *) keys;
+}
+
+/* Make keys of the values, packed on request. */
+static bool
+make_keys(HjgBenchInput *in, const HjgBenchOptions *options)
+{
+	in->build_keys = widen_values(in->build, in->nrows);
+	in->probe_keys = widen_values(in->probe, in->nprobe);
+	return in->build_keys != NULL && in->probe_keys != NULL && (!options->packed || pack_input(in, options->plan));
+}
+
+static void
+free_values(hjg_u32 *values, hjg_u8 *keys, hjg_u32 nrows)
+{
+	if (keys != (hjg_u8 *) values)
+		hjg_bench_free(NULL, keys, (size_t) nrows * sizeof(hjg_u64) + HJG_SLAB_BYTES);
+	hjg_bench_free(NULL, values, (size_t) nrows * sizeof(hjg_u32) + HJG_SLAB_BYTES);
 }
 
 /* Step between ascending build keys; the keys between them have no match. */
@@ -139,7 +173,40 @@ hjg_bench_input_sized(HjgBenchInput *in, const HjgBenchOptions *options, hjg_u32
 			in->pairs_sum += hjg_mix64(HJG_HASH_NO_SEED, i);
 		}
 	}
-	return !options->packed || pack_input(in, options->plan);
+	return make_keys(in, options);
+}
+
+bool
+hjg_bench_input_keys(HjgBenchInput *in, const HjgBenchOptions *options, const hjg_u32 *build, hjg_u32 nbuild,
+					 const hjg_u32 *probe, hjg_u32 nprobe)
+{
+	hjg_u32		most = 0;
+	hjg_u8	   *occurs;
+
+	*in = (HjgBenchInput) {.nrows = nbuild, .nprobe = nprobe};
+	in->build = map_rows(nbuild, sizeof(hjg_u32));
+	in->probe = map_rows(nprobe, sizeof(hjg_u32));
+	in->pairs = map_rows(nprobe, sizeof(HjgPair));
+	for (hjg_u32 i = 0; i < nbuild; i++)
+		most = build[i] > most ? build[i] : most;
+	occurs = calloc((size_t) most + 1, 1);
+	if (in->build == NULL || in->probe == NULL || in->pairs == NULL || occurs == NULL)
+	{
+		free(occurs);
+		return false;
+	}
+	memcpy(in->build, build, (size_t) nbuild * sizeof(hjg_u32));
+	memcpy(in->probe, probe, (size_t) nprobe * sizeof(hjg_u32));
+	for (hjg_u32 i = 0; i < nbuild; i++)
+		occurs[build[i]] = 1;
+	for (hjg_u32 i = 0; i < nprobe; i++)
+		if (probe[i] <= most && occurs[probe[i]])
+		{
+			in->npairs++;
+			in->pairs_sum += hjg_mix64(HJG_HASH_NO_SEED, i);
+		}
+	free(occurs);
+	return make_keys(in, options);
 }
 
 bool
@@ -153,8 +220,8 @@ hjg_bench_input_destroy(HjgBenchInput *in)
 {
 	if (in->packed_room > 0)
 		hjg_bench_free(NULL, (void *) in->packed_build.keys, in->packed_room);
-	hjg_bench_free(NULL, in->build, (size_t) in->nrows * sizeof(hjg_u32) + HJG_SLAB_BYTES);
-	hjg_bench_free(NULL, in->probe, (size_t) in->nprobe * sizeof(hjg_u32) + HJG_SLAB_BYTES);
+	free_values(in->build, in->build_keys, in->nrows);
+	free_values(in->probe, in->probe_keys, in->nprobe);
 	hjg_bench_free(NULL, in->pairs, (size_t) in->nprobe * sizeof(HjgPair) + HJG_SLAB_BYTES);
 }
 
@@ -182,9 +249,9 @@ bool
 hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
 			  HjgBenchTimes *times)
 {
-	const HjgJoinSpec spec = {.key_width = HJG_BENCH_KEY_WIDTH};
+	const HjgJoinSpec spec = {.key_width = hjg_bench_key_width};
 	const bool	packed = in->packed_room > 0 && config != NULL;
-	const HjgSegment build = packed ? in->packed_build : (HjgSegment) {.keys = in->build, .nrows = in->nrows};
+	const HjgSegment build = packed ? in->packed_build : (HjgSegment) {.keys = in->build_keys, .nrows = in->nrows};
 	HjgJoin    *cpu = NULL;
 	HjgCoupled *coupled = NULL;
 	hjg_u64		batch_pairs[HJG_BENCH_BATCHES] = {0};
@@ -194,12 +261,12 @@ hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner
 	HjgBenchCounts counts = hjg_bench_counts(NULL);
 	hjg_u64		started = hjg_now_ns();
 	HjgStatus	status = config == NULL ? hjg_join_build(env, &spec, &build, 1, &cpu) :
-		hjg_coupled_build(env, config, runner, HJG_BENCH_KEY_WIDTH, HJG_MATCH_ALL, &build, 1, &coupled);
+		hjg_coupled_build(env, config, runner, hjg_bench_key_width, HJG_MATCH_ALL, &build, 1, &coupled);
 
 	times->build_ns = (double) (hjg_now_ns() - started);
 	for (hjg_u32 row = 0; status == HJG_OK && row < in->nprobe; row += HJG_MAX_PROBE_ROWS)
 	{
-		const HjgSegment probe = packed ? in->packed_probe[row / HJG_MAX_PROBE_ROWS] : (HjgSegment) {.keys = in->probe + row,
+		const HjgSegment probe = packed ? in->packed_probe[row / HJG_MAX_PROBE_ROWS] : (HjgSegment) {.keys = in->probe_keys + (size_t) row * (size_t) hjg_bench_key_width,
 			.nrows = in->nprobe - row < HJG_MAX_PROBE_ROWS ? in->nprobe - row : HJG_MAX_PROBE_ROWS};
 		HjgPair    *page = in->pairs + row;
 		HjgResult	result = {.pages = &page, .npages = 1, .page_pairs = probe.nrows};

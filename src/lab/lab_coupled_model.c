@@ -455,7 +455,7 @@ hjg_bench_model(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunn
 	printf("%-8s %9s %8s %8s %8s %8s %8s %8s %8s %7s %7s %9s %7s %8s %s\n", "random", "rows", "best ms", "median", "worst", "error", "95th",
 		   "noise", "95th", "build", "probe", "choice ms", "error", "to best", "random runs that beat it");
 	good = for_all(run_settings, options, env, runner, random, errors);
-	if (good && hjg_coupled_calibrate(env, &options->config, runner, HJG_BENCH_KEY_WIDTH, options->config.costs->nsizes, &costs) == HJG_OK)
+	if (good && hjg_coupled_calibrate(env, &options->config, runner, hjg_bench_key_width, options->config.costs->nsizes, &costs) == HJG_OK)
 	{
 		again.config.costs = &costs;
 		print_drift(options->config.costs, &costs);

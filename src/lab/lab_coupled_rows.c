@@ -145,7 +145,7 @@ shows_global_pointer(const Shown *shown)
 static Effect
 shows_large_blocks(const Shown *shown)
 {
-	const hjg_u64 full = shown->in->nrows / (LARGE_BLOCK_BYTES / hjg_step_key_node_bytes(HJG_BENCH_KEY_WIDTH));
+	const hjg_u64 full = shown->in->nrows / (LARGE_BLOCK_BYTES / hjg_step_key_node_bytes(hjg_bench_key_width));
 
 	return effect_of(shown->stats->allocations >= full && shown->stats->allocations <= full + HJG_RUNNER_MAX_WORKERS, false);
 }

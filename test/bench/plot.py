@@ -211,6 +211,32 @@ def claims(figure):
     return fig
 
 
+def distributions(figure):
+    panels = figure["panels"]
+    fig = new_figure(392, figure)
+    at(fig, 16, 46, figure["caption"], color=LESSER)
+    legend(fig, 70, figure["names"], [SERIES[c] for c in figure["colors"]], [16 + 130 * i for i in range(len(figure["names"]))])
+    step = (WIDTH - 46) / len(panels)
+    xs = [x for p in panels for line in p["lines"] for x in line["x"]] + [1]
+    ticks = [t for t in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50) if min(xs) / 1.1 <= t <= max(xs) * 1.1]
+    for number, panel in enumerate(panels):
+        left = 46 + number * step
+        axes = box(fig, left, 116, left + step - 30, 330)
+        axes.set_xscale("log")
+        axes.set_xlim(min(xs) / 1.1, max(xs) * 1.1)
+        axes.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+        axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+        axes.set_ylim(0, 100)
+        axes.set_yticks(range(0, 101, 25), [] if number else [f"{t} %" for t in range(0, 101, 25)])
+        axes.grid(axis="y", color=GRID, linewidth=0.8, clip_on=False)
+        at(fig, left, 100, panel["title"], fontweight="bold")
+        axes.plot([1, 1], [0, 100], color=INK, linewidth=1.2, clip_on=False)
+        for line in panel["lines"]:
+            axes.plot(line["x"], line["y"], color=SERIES[figure["colors"][line["place"]]], linewidth=2.5, marker="o", markersize=5, clip_on=False)
+    at(fig, 16, 378, figure["note"], color=LESSER)
+    return fig
+
+
 def plain_style(match):
     """A style without its font's name, in one order: versions of matplotlib differ in both."""
     rules = dict(rule.strip().split(": ", 1) for rule in match.group(1).split(";") if rule.strip())
@@ -255,7 +281,7 @@ def escape(text):
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-DRAW = {"bars": bars, "lines": lines, "shares": shares, "claims": claims}
+DRAW = {"bars": bars, "lines": lines, "shares": shares, "claims": claims, "distributions": distributions}
 answers = []
 for wanted in json.load(sys.stdin):
     out = io.StringIO()

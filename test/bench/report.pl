@@ -179,6 +179,31 @@ sub figure_paper
 		panels => \@panels };
 }
 
+# Distributions of the times of random settings, a panel a phase, side by side, as multiples of the choice's time.
+sub figure_monte_carlo
+{
+	my ($table) = @_;
+	my (@panels, @sizes);
+	foreach my $row (@{ $table->{rows} })
+	{
+		my $where = "$source: table 'monte_carlo', '$row->{phase}', $row->{rows} rows";
+		my $choice = number($row->{'the choice'}, $where);
+		push @panels, { title => $row->{phase}, lines => [] } if $row->{phase} ne '';
+		push @sizes, $row->{rows} unless grep { $_ eq $row->{rows} } @sizes;
+		my ($place) = grep { $sizes[$_] eq $row->{rows} } 0 .. $#sizes;
+		my @ms = quantiles($row->{'of random settings'}, $where);
+		push @{ $panels[-1]{lines} }, { place => $place, x => [ map { $_ / $choice } @ms ], y => [ @ms == 11 ? map { 10 * $_ } 0 .. 10 : (0, 10, 50, 90, 100) ] };
+	}
+	return {
+		kind => 'distributions',
+		title => '000, figure 9: random settings of the ratios, and the choice of the model',
+		caption => $table->{caption},
+		note => 'Time over that of the choice (1, the line), logarithmic; up: % of the random settings that take at most as long',
+		names => [ map { "$_ rows" } @sizes ],
+		colors => [ ('core', 'cpu', 'gpu', 'duckdb')[ 0 .. $#sizes ] ],
+		panels => \@panels };
+}
+
 # What one side of a case tells, in words and as a range of numbers, where it has one.
 sub side
 {
@@ -261,4 +286,7 @@ my ($tpch_svg) = write_page(
 # the sum tells test/check_rules.pl that the picture is of these figures
 my $digest = digest_of('tpch', $tables->{tpch});
 write_file($picture_path, $tpch_svg =~ s/(<svg[^>]*>\n)/$1<!-- made by "make bench-report" of table tpch of $source: $digest -->\n/r);
-write_page($papers_path, 'hjoin_gpu: the papers, ours over theirs', $tables, map { [ figure_paper($_, $tables->{$_}), $_ ] } grep { /^paper_/ } sort keys %$tables);
+write_page(
+	$papers_path, 'hjoin_gpu: the papers, ours over theirs', $tables,
+	(map { [ figure_paper($_, $tables->{$_}), $_ ] } grep { /^paper_/ } sort keys %$tables),
+	[ figure_monte_carlo($tables->{monte_carlo}), 'monte_carlo' ]);

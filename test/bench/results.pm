@@ -6,13 +6,15 @@ use warnings;
 use Digest::SHA 'sha256_hex';
 use Exporter 'import';
 
-our @EXPORT = qw(read_results digest_of number range);
+our @EXPORT = qw(read_results digest_of number quantiles range);
 
 # columns that a table must have; of a table in two halves side by side those of one half
 our %COLUMNS = (
 	tpch => [ '', 'core', 'cpu', 'by choice', 'DuckDB' ],
 	workers => [ 'query', 'workers', 'core', 'cpu', 'cuda:0', 'of it transfers and kernels' ],
 	shards => [ 'shards', 'core', 'ours' ],
+	# random settings of 000's figure 9: milliseconds that 0, 10, 50, 90 and 100 % of them, or 0, 10, ... 100 %, take at most
+	monte_carlo => [ 'phase', 'rows', 'of random settings', 'the choice' ],
 	# figures of papers, one row a case; the cells that describe a figure stand in its first row
 	map { ("paper_$_" => [ 'figure', 'compared', 'case', 'theirs', 'ours', 'spread', 'definition', 'hardware' ]) } qw(000 001 002 003 004));
 
@@ -86,6 +88,15 @@ sub number
 	return undef if $cell eq '';
 	$cell =~ /^(\d+(?:\.\d+)?)(?![\d.])/ or die "$what: '$cell' does not begin with a number\n";
 	return $1 + 0;
+}
+
+# Quantiles of a cell, least first: of 0, 10, ... 100 %, or of 0, 10, 50, 90 and 100 %.
+sub quantiles
+{
+	my ($cell, $what) = @_;
+	my @numbers = map { number($_, $what) } split /, */, $cell;
+	die "$what: '$cell' has no 5 or 11 numbers, least first\n" if (@numbers != 5 && @numbers != 11) || grep { $numbers[$_] < $numbers[ $_ - 1 ] } 1 .. $#numbers;
+	return @numbers;
 }
 
 # The numbers that a cell begins with, as a hash of least and most: 'A', 'about A', 'A to B', 'up to A' and 'over A', of which the last two
