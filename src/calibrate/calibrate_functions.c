@@ -4,7 +4,7 @@
  *	  hjoin_gpu_costs(): shows the unit costs in force.
  *
  * The data path's and the engine's costs are measured on the functions that joins use (calibrate_calls.c), a GPU's on joins
- * in the device process (calibrate_gpu.c), those of core's joins by SQL (calibrate_sql.c).
+ * in the device process (calibrate_gpu.c), a program's on one there (calibrate_program.c), those of core's joins by SQL (calibrate_sql.c).
  */
 #include "postgres.h"
 
@@ -70,6 +70,7 @@ typedef struct CostName
 	COST(HjgUnitCosts, fetch_ns, "fetch", "ns per row that such a search finds") \
 	COST(HjgUnitCosts, miss_ns, "miss", "ns per random read of memory") \
 	COST(HjgUnitCosts, launch_ns, "worker_launch", "ns, a parallel worker started and ended") \
+	COST(HjgUnitCosts, program_row_ns, "program_row", "ns per row of a program and thread, all threads at work") \
 	COST(HjgUnitCosts, crowding[HJG_WORK_MAPPING], "crowding_mapping", "part more for each further process, of mapping shared memory") \
 	COST(HjgUnitCosts, crowding[HJG_WORK_PAGES], "crowding_pages", "part more for each further process, of reading pages") \
 	COST(HjgUnitCosts, crowding[HJG_WORK_CACHED], "crowding_cached", "part more for each further process, of computing in caches") \
@@ -222,6 +223,7 @@ hjg_calibrate(bool alone)
 		return false;
 	if (hjg_calibrate_crowding(&costs) < ALONE_SHARE && alone)
 		return false;
+	hjg_calibrate_program(&costs);
 	nestlevel = NewGUCNestLevel();
 	/* the queries must use the system's operators and functions, whoever owns a schema of the caller's search_path */
 	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION);

@@ -9,7 +9,7 @@
  * one function each: reading a page, encoding a key, storing a row, probing. They are measured by calls of these functions, so
  * this room includes scan, rows and engine. By SQL each would be a difference of two queries' times, which is smaller than
  * what these times vary by; it would take tables of known rows, and longer than the 15 s of a calibration. Of the planner it
- * needs two functions: the costs in force with the cost overrides, for hjoin_gpu_costs(), and the number of processors.
+ * needs three functions: the costs in force with the cost overrides, for hjoin_gpu_costs(), and the numbers of processors and threads.
  */
 #ifndef HJG_CALIBRATE_H
 #define HJG_CALIBRATE_H
@@ -52,6 +52,10 @@ extern void hjg_calibrate_sample_read(const HjgScanSample *sample, int npages, b
  * least share of the time for which one of them had a processor.
  */
 extern double hjg_calibrate_crowding(HjgUnitCosts *costs);
+
+/* calibrate_program.c */
+/* Measure a program on all threads of the device process, if there is one. */
+extern void hjg_calibrate_program(HjgUnitCosts *costs);
 
 /* calibrate_sql.c */
 /* Measure core's joins, and a small GpuHashJoin. Changes settings, which the caller restores. */

@@ -78,6 +78,7 @@ typedef struct HjgUnitCosts
 	double		fetch_ns;		/* ... and a row that it found */
 	double		miss_ns;		/* an unpredictable read of memory that is in no cache */
 	double		launch_ns;		/* a parallel worker started and ended */
+	double		program_row_ns; /* a thread of the device process, while all are at work: a row of a small program */
 	double		crowding[HJG_NWORKS];	/* part by which work takes longer for each further process at work */
 	HjgCudaUnitCosts cuda;
 } HjgUnitCosts;
@@ -416,7 +417,7 @@ typedef struct HjgProgramShape
  * makes all hash tables.
  */
 extern double hjg_model_program_ns(const HjgProgramShape *shape, int ndevices, int nthreads);
-/* The same on so many threads of the processor, which crowd one another (model_crowding.c). */
+/* The same on so many threads of the processor. */
 extern double hjg_model_program_threads_ns(const HjgUnitCosts *costs, const HjgProgramShape *shape, int nthreads);
 
 #endif							/* HJG_MODEL_H */

@@ -69,6 +69,7 @@ const HjgUnitCosts hjg_model_default_costs = {
 	.fetch_ns = 120,
 	.miss_ns = 90,
 	.launch_ns = 1500000,
+	.program_row_ns = 7.5,
 	/* an older GPU on PCIe 3: an unmeasured GPU must not look better than it is */
 	.cuda = {
 		.context_ns = 300e6,

@@ -40,7 +40,7 @@ static const ProgramUnits gpu_units = {
 	.start_ns = 1500000, .table_ns = 200000, .value_ns = 0.015, .probe_ns = 0.03, .enter_ns = 0.15, .collect_ns = 0.06, .step_ns = 0.012
 };
 
-/* Costs on one thread. */
+/* Costs on a thread where a row of calibration's program (calibrate_program.c) takes the default time. */
 static const ProgramUnits thread_units = {
 	.start_ns = 0, .table_ns = 100000, .value_ns = 0.9, .probe_ns = 4, .enter_ns = 12, .collect_ns = 20, .step_ns = 0.65
 };
@@ -88,5 +88,5 @@ hjg_model_program_threads_ns(const HjgUnitCosts *costs, const HjgProgramShape *s
 {
 	return written_ns(shape) + thread_units.start_ns + shape->ntables * thread_units.table_ns +
 		(shape->strings * STRING_NS + built_ns(shape, &thread_units) + grouped_ns(shape, &thread_units)) / nthreads *
-		hjg_model_crowding(costs, HJG_WORK_CACHED, nthreads);
+		costs->program_row_ns / hjg_model_default_costs.program_row_ns;
 }

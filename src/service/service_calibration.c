@@ -24,7 +24,7 @@
 
 #define CALIBRATION_FILE "hjoin_gpu.calibration"
 #define CALIBRATION_TEMPORARY CALIBRATION_FILE ".tmp."	/* and the writer's PID */
-#define CALIBRATION_HEAD "hjoin_gpu calibration 14"
+#define CALIBRATION_HEAD "hjoin_gpu calibration 15"
 #define CHECKSUM_FORMAT "crc %08x\n"
 #define MAX_FILE_BYTES 16384
 
