@@ -3,6 +3,8 @@
  *	  The time of a program (layout/hjg_program.h): a backend writes it, and a GPU runs it over columns that its memory has already, or the
  *	  device process's threads over those that are kept.
  */
+#include <math.h>
+
 #include "model/hjg_model.h"
 
 /* Starting and ending the job. */
@@ -31,18 +33,19 @@ typedef struct ProgramUnits
 	double		table_ns;		/* and the launches for a table */
 	double		value_ns;		/* reading and testing a value, */
 	double		probe_ns;		/* looking a row up in a table, */
+	double		far_probe_ns;	/* more in tables that are in no near cache, */
 	double		enter_ns;		/* entering one into it, */
 	double		collect_ns;		/* adding one to one of many groups, with a second look at its values, */
 	double		step_ns;		/* adding a value to its group */
 } ProgramUnits;
 
 static const ProgramUnits gpu_units = {
-	.start_ns = 1500000, .table_ns = 200000, .value_ns = 0.015, .probe_ns = 0.03, .enter_ns = 0.15, .collect_ns = 0.06, .step_ns = 0.012
+	.start_ns = 1500000, .table_ns = 200000, .value_ns = 0.015, .probe_ns = 0.03, .far_probe_ns = 0, .enter_ns = 0.15, .collect_ns = 0.06, .step_ns = 0.012
 };
 
 /* Costs on a thread where a row of calibration's program (calibrate_program.c) takes the default time. */
 static const ProgramUnits thread_units = {
-	.start_ns = 0, .table_ns = 100000, .value_ns = 0.9, .probe_ns = 4, .enter_ns = 12, .collect_ns = 20, .step_ns = 0.65
+	.start_ns = 0, .table_ns = 100000, .value_ns = 0.9, .probe_ns = 4, .far_probe_ns = 4, .enter_ns = 12, .collect_ns = 20, .step_ns = 0.65
 };
 
 /* Sending a group back, adding it to the node's table, and returning it: one process does that. */
@@ -52,11 +55,20 @@ static const ProgramUnits thread_units = {
 #define GROUP_AGAIN_NS 400
 #define DEVICE_NS 500000
 
+/* Tables of together so many bytes are in no near cache; parts of smaller ones are. */
+#define FAR_BYTES (64.0 * 1024 * 1024)
+
+static double
+probe_ns(const HjgProgramShape *shape, const ProgramUnits *units)
+{
+	return units->probe_ns + units->far_probe_ns * fmin(shape->table_bytes / FAR_BYTES, 1);
+}
+
 /* Predict the work that each of several devices does as a whole. */
 static double
 built_ns(const HjgProgramShape *shape, const ProgramUnits *units)
 {
-	return (shape->values - shape->driving_values) * units->value_ns + (shape->probes - shape->driving_probes) * units->probe_ns +
+	return (shape->values - shape->driving_values) * units->value_ns + (shape->probes - shape->driving_probes) * probe_ns(shape, units) +
 		shape->entered * units->enter_ns + shape->collected * units->collect_ns;
 }
 
@@ -64,7 +76,7 @@ built_ns(const HjgProgramShape *shape, const ProgramUnits *units)
 static double
 grouped_ns(const HjgProgramShape *shape, const ProgramUnits *units)
 {
-	return shape->driving_values * units->value_ns + shape->driving_probes * units->probe_ns + shape->grouped * shape->nsteps * units->step_ns;
+	return shape->driving_values * units->value_ns + shape->driving_probes * probe_ns(shape, units) + shape->grouped * shape->nsteps * units->step_ns;
 }
 
 /* Predict the work of the backend. */

@@ -520,6 +520,10 @@ test_programs(void)
 	other.collected = 1e9;
 	ok(hjg_model_program_ns(&other, 1, 4) > hjg_model_program_ns(&large, 1, 4) + 5e7, "and so are groups that another pipeline reads");
 	large.ngroups = 10;
+	other = large;
+	other.table_bytes = 1e9;
+	ok(hjg_model_program_threads_ns(&even, &other, 8) > hjg_model_program_threads_ns(&even, &large, 8) && hjg_model_program_ns(&other, 1, 8) == hjg_model_program_ns(&large, 1, 8),
+	   "large tables take threads longer");
 	ok(hjg_model_program_threads_ns(&even, &large, 8) / hjg_model_program_threads_ns(&even, &large, 16) > 1.9, "twice the threads take half the time");
 	ok(hjg_model_program_threads_ns(&slow, &large, 8) / hjg_model_program_threads_ns(&even, &large, 8) > 1.9, "slower threads take longer");
 }
