@@ -7,8 +7,8 @@
  * in about the same order find them side by side.
  *
  * Rows come twice.  First threads set bits, mark the rows that come to the sink, and find between which numbers the payload is; then the rows,
- * or groups, are counted, and there is memory for exactly as many records, in which a value takes no more bytes than the distance from
- * the least one needs.  In the second pass the marked rows write their records, or are added to them.
+ * or groups, are counted, and there is memory for exactly as many records, in which a value of a hash table takes no more bytes than
+ * the distance from the least one needs; groups have their totals alone.  In the second pass the marked rows write their records, or are added to them.
  *
  * Kept columns are read both times.  Whatever has come to be of them between, a key that was not there has no record, and a value that
  * does not fit ends the program.

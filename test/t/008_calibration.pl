@@ -53,6 +53,8 @@ is($node->safe_psql('postgres', q{SELECT count(*) FROM hjoin_gpu_costs WHERE val
 	0, 'no cost is negative or not a number');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM hjoin_gpu_costs WHERE name LIKE 'crowding%' AND value BETWEEN 0 AND 1}),
 	4, 'processes slow one another down at most as if they took turns');
+is($node->safe_psql('postgres', q{SELECT value > 0 AND value <> default_value FROM hjoin_gpu_costs WHERE name = 'program_row'}),
+	't', 'a program is measured by the device process');
 is($node->safe_psql('postgres', $costs), $measured, 'other sessions see the measured costs');
 is($node->safe_psql('postgres', $source), 'calibrated', 'which the view tells');
 ok(-s $file, 'they are kept in a file');
