@@ -265,7 +265,7 @@ hjg_program_enter(const HjgKPipeline *a, const HjgKRecords *table, const HjgProg
 {
 	const hjg_u64 claimed = (hash & HJG_RECORD_HASH) | HJG_RECORD_CLAIMED;
 	const hjg_u64 ready = (hash & HJG_RECORD_HASH) | nulls << HJG_RECORD_FIRST_NULL | HJG_RECORD_READY;
-	/* of groups NULLs are a part of the key */
+	/* NULLs are a part of a group's key */
 	const hjg_u64 compared = a->groups ? ~0ull : ~HJG_RECORD_NULLS;
 	hjg_u32		slot = hjg_program_home(table, hash);
 	hjg_u32		visit = 0;

@@ -147,7 +147,7 @@ plan_series(const HjgCoupled *join, const HjgSeries *series, SeriesPlan *plan)
 		const hjg_u32 before = cuts[i];
 		const hjg_u32 cut = cuts[i + 1];
 		const hjg_u32 after = cuts[i + 2];
-		/* of the device's rows, those that the CPU will take over come first */
+		/* the device's rows that the CPU will take over come first */
 		const hjg_u32 own = max_u32(cut, before);
 		const hjg_u32 wanted = min_u32(max_u32(after, own), n);
 

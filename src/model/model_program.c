@@ -55,7 +55,7 @@ static const ProgramUnits thread_units = {
 #define GROUP_AGAIN_NS 400
 #define DEVICE_NS 500000
 
-/* Tables of together so many bytes are in no near cache; parts of smaller ones are. */
+/* Tables that have so many bytes together are in no near cache; parts of smaller ones are. */
 #define FAR_BYTES (64.0 * 1024 * 1024)
 
 static double

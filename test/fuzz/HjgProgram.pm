@@ -68,7 +68,7 @@ sub value_columns
 	my @columns = (
 		column('numeric', "numeric(12,$scale)", "($i - " . pick(0, 3, 400) . ") / 10.0 ^ $scale"),
 		column('numeric', pick('numeric(5,2)', 'numeric(18,9)', 'numeric(30,10)', 'numeric(18,0)'), "$i % 900 / " . pick(1, 4, 64) . '.0'),
-		# of one scale, with a zero of another one, of several scales in parts of the table, beyond 64 bits
+		# numerics of one scale, with a zero of another one, of several scales in parts of the table, beyond 64 bits
 		column('numeric', 'numeric', pick("round($i / 100.0, 2)", "case when $i % 5 = 0 then 0 else round($i / 100.0, 2) end")),
 		column('numeric', 'numeric', pick("case when g % 3000 < 1500 then round($i / 8.0, 1) else round($i / 8.0, 3) end", "case when $i % 50 = 0 then 'NaN' else round($i / 8.0, (g % 3)::int) end"), exact => 0),
 		column('numeric', pick('numeric', 'numeric(30,2)', 'numeric(38,0)'), "($i - 5) * 1" . pick('000000000000000', '000000000000000000000') . pick('', '.25'), exact => 0),
@@ -99,7 +99,7 @@ sub make_table
 	my $ids = "$first\::int8 - 1 + " . ($key ? pick('g', 'g', '(g * 7919::int8) % ' . ($rows + 1)) : 'g - g % 11 / 10');
 	my $id = integers(integer_type($first, $first + $rows), $ids, $first, $rows, name => 'id', unique => $key ne '');
 	my $v = integers('int', pick(noise(0, 37), noise(3, 37) . ' + 5', 'case when g % 13 <> 0 then ' . noise(0, 37) . ' + 5 end', 'case when g % 13 <> 0 then ' . noise(0, 37) . ' end'), 0, 37, name => 'v');
-	# together a key
+	# two columns that are a key together
 	my @pair = chance(0.3) ? (integers('int8', "$first\::int8 + g / 3", $first, int($rows / 3) + 1, ref => 1, pair => 1), integers('int2', 'g % 3', 0, 3, pair => 1)) : ();
 	my @more = (map({ reference($s, $rows, $_) } 1 .. pick(1, 2, 2, 3)), @pair, value_columns(pick(2, 20, 400, 5000)));
 	$more[$_]{name} = "k$_" foreach 0 .. $#more;
@@ -376,7 +376,7 @@ sub make_query
 	my @items = map { item(@l) } 1 .. pick(1, 1, 2, 3, 5);
 	if (chance(0.12))
 	{
-		# of an average the node makes none beside DISTINCT values
+		# the node makes no average beside DISTINCT values
 		@items = grep { !/avg/ } @items if chance(0.9);
 		my ($x) = @{ pick(columns(sub { $_[0]{fam} =~ /^(int|date)$/ }, @l), columns(sub { $_[0]{exact} }, @l)) };
 		push @items, "count(distinct $x)";

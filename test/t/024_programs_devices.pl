@@ -105,7 +105,7 @@ foreach my $n (2, 4)
 	is_cores($node, 'SELECT a, sum(b), min(b) FROM few GROUP BY a ORDER BY a', 1, "$n devices, a table of one segment");
 	is_cores($node, 'SELECT a, sum(b) FROM nothing GROUP BY a', 0, "$n devices, an empty table");
 	is_cores($node, 'SELECT count(*), max(v) FROM facts WHERE id < 0', 1, "$n devices, no segment");
-	# of several devices none has whole groups, which the next groups, or a choice of the first ones, need
+	# none of several devices has whole groups, which the next groups, or a choice of the first ones, need
 	is_cores($node, 'SELECT c, count(*) FROM (SELECT d, count(v) AS c FROM facts GROUP BY d) x GROUP BY c ORDER BY c', 1, "$n devices, groups of groups");
 	is_cores($node, 'SELECT id, sum(v) FROM facts GROUP BY id ORDER BY 2 DESC NULLS LAST, 1 LIMIT 5', 1, "$n devices, the first groups");
 	is_cores($node, 'SELECT d, count(*) FROM facts GROUP BY d HAVING sum(v) > 100 ORDER BY d', $n, "$n devices, HAVING");
