@@ -105,15 +105,13 @@ threads_launch_kernel(HjgMachineRun *run, HjgProgramKernel kernel, HjgKPipeline 
 }
 
 static bool
-threads_fill(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nrows, const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags,
-			 HjgStatus *status)
+threads_fill(HjgMachineRun *run, HjgTableFill *fill, hjg_u64 nrows, hjg_u32 *flags, HjgStatus *status)
 {
-	const HjgProgramTable *table = &run->program->tables[number];
 	HjgCpuRun  *own = (HjgCpuRun *) run;
 
-	if (!hjg_device_may_rank(args, table, nrows))
+	if (!hjg_device_may_rank(fill, nrows))
 		return false;
-	*status = hjg_device_make_ranks(own, table, &own->ranks[number], args, pieces, npieces, flags);
+	*status = hjg_device_make_ranks(own, &own->ranks[fill->number], fill, flags);
 	return true;
 }
 

@@ -26,12 +26,12 @@ typedef struct RankedRows
 {
 	HjgCpuRun  *run;
 	HjgCpuRanks *ranks;
-	const HjgKPiece *pieces;
-	hjg_u32		npieces;
-	hjg_u64    *marks;			/* of the pieces' rows; NULL: they need not come twice */
+	HjgTableFill *fill;
+	hjg_u64    *marks;			/* of the rows of all feeds' pieces; NULL: they need not come twice */
 	size_t		marks_bytes;
 	hjg_u32		unique;
 	bool		has_null;		/* atomic: a row's key is NULL */
+	HjgCpuBounds bounds[HJG_PROGRAM_MAX_PAYLOAD];	/* of the payload */
 } RankedRows;
 
 /* ---- bits ---- */
@@ -203,41 +203,94 @@ hjg_device_free_ranks(HjgCpuRun *run, HjgCpuRanks *ranks)
 	*ranks = (HjgCpuRanks) {0};
 }
 
-/* Run a pipeline whose rows, or only the marked ones, come to this sink. */
+/* Extend the bounds of the payload by those that the workers have found in the last launch. */
+static void
+add_bounds(RankedRows *ranked)
+{
+	const HjgCpuRun *run = ranked->run;
+	const int	nworkers = hjg_pool_nthreads(run->run.env->pool);
+
+	for (int w = 0; w < nworkers; w++)
+		for (hjg_u32 v = 0; v < ranked->fill->table->npayload && run->workers[w].started; v++)
+		{
+			const HjgCpuBounds *found = &run->workers[w].bounds[v];
+			HjgCpuBounds *bounds = &ranked->bounds[v];
+
+			bounds->least = found->least < bounds->least ? found->least : bounds->least;
+			bounds->greatest = found->greatest > bounds->greatest ? found->greatest : bounds->greatest;
+			bounds->has_nulls |= found->has_nulls;
+		}
+}
+
+/* The sink of a launch, and which rows come to it. */
+typedef struct RowsLaunch
+{
+	HjgProgramKernel kernel;
+	HjgCpuSink	sink;
+	void	   *sink_arg;
+	bool		marked_only;
+	bool		keys_only;		/* values are not looked at */
+} RowsLaunch;
+
+/* Run the pipelines of the table; returns flags. */
 static HjgStatus
-launch_into(const RankedRows *ranked, HjgProgramKernel kernel, const HjgKPipeline *args, HjgCpuSink sink, void *sink_arg, bool marked_only,
-			hjg_u32 *flags)
+launch_all(RankedRows *ranked, RowsLaunch rows, hjg_u32 *flags)
 {
 	HjgCpuRun  *run = ranked->run;
-	HjgCpuLaunch launch = {
-		.run = run, .kernel = kernel, .a = args, .sink = sink, .sink_arg = sink_arg, .marks = ranked->marks, .marked_only = marked_only,
-		.pieces = ranked->pieces, .npieces = ranked->npieces
-	};
 	HjgProgramFacts *facts = HJG_PROGRAM_AT(HjgProgramFacts, run->run.facts);
-	HjgStatus	status;
+	hjg_u64    *marks = ranked->marks;
 
 	*facts = (HjgProgramFacts) {0};
-	status = hjg_device_launch(&launch);
+	for (hjg_u32 f = 0; f < ranked->fill->nfeeds; f++)
+	{
+		const HjgTableFeed *feed = &ranked->fill->feeds[f];
+		HjgKPipeline args = feed->args;
+		HjgCpuLaunch launch = {
+			.run = run, .kernel = rows.kernel, .a = &args, .sink = rows.sink, .sink_arg = rows.sink_arg, .marks = marks,
+			.marked_only = rows.marked_only, .pieces = feed->pieces, .npieces = feed->npieces
+		};
+
+		if (rows.keys_only)
+			args.nvalues = 0;
+		TRY(hjg_device_launch(&launch));
+		if (!rows.marked_only)
+			add_bounds(ranked);
+		marks = marks == NULL ? NULL : marks + (size_t) feed->npieces * HJG_CPU_MARK_WORDS;
+	}
 	*flags = facts->flags;
-	return status;
+	return HJG_OK;
+}
+
+/* Count the pieces of all pipelines. */
+static size_t
+count_all_pieces(const HjgTableFill *fill)
+{
+	size_t		n = 0;
+
+	for (hjg_u32 f = 0; f < fill->nfeeds; f++)
+		n += fill->feeds[f].npieces;
+	return n;
 }
 
 /* Set the bits of the keys of all rows, and count them. */
 static HjgStatus
-rank_keys(RankedRows *ranked, const HjgProgramTable *table, const HjgKPipeline *args, hjg_u32 *flags, hjg_u64 *nranks)
+rank_keys(RankedRows *ranked, hjg_u32 *flags, hjg_u64 *nranks)
 {
 	HjgCpuRun  *run = ranked->run;
 	HjgCpuRanks *ranks = ranked->ranks;
+	const HjgProgramTable *table = ranked->fill->table;
 	const hjg_u64 nvalues = (hjg_u64) table->greatest_key - (hjg_u64) table->least_key + 1;
 
 	*ranks = (HjgCpuRanks) {.least = table->least_key, .nvalues = nvalues, .words_bytes = (nvalues / 64 + 1) * sizeof(HjgCpuRankWord)};
 	TRY(alloc_zeros(run, ranks->words_bytes, &ranks->words));
 	if (table->has_groups || table->npayload > 0)
 	{
-		ranked->marks_bytes = (size_t) ranked->npieces * HJG_CPU_MARK_WORDS * sizeof(hjg_u64);
+		ranked->marks_bytes = count_all_pieces(ranked->fill) * HJG_CPU_MARK_WORDS * sizeof(hjg_u64);
 		TRY(alloc_zeros(run, ranked->marks_bytes, &ranked->marks));
 	}
-	TRY(launch_into(ranked, HJG_KERNEL_FILL_RECORDS, args, note_rows, ranked, false, flags));
+	TRY(launch_all(ranked, (RowsLaunch) {
+		.kernel = HJG_KERNEL_FILL_RECORDS, .sink = note_rows, .sink_arg = ranked, .keys_only = table->has_groups
+	}, flags));
 	if (table->has_groups && ranked->has_null)
 		ranks->words[nvalues / 64].bits |= 1ull << nvalues % 64;
 	*nranks = count_bits(ranks);
@@ -246,37 +299,17 @@ rank_keys(RankedRows *ranked, const HjgProgramTable *table, const HjgKPipeline *
 
 /* ---- hash tables ---- */
 
-/* Add the bounds that the workers have found for a value of the payload up. */
-static HjgCpuBounds
-all_bounds(const HjgCpuRun *run, hjg_u32 value)
-{
-	const int	nworkers = hjg_pool_nthreads(run->run.env->pool);
-	HjgCpuBounds all = HJG_CPU_NO_BOUNDS;
-
-	for (int w = 0; w < nworkers; w++)
-	{
-		const HjgCpuBounds *bounds = &run->workers[w].bounds[value];
-
-		if (!run->workers[w].started)
-			continue;
-		all.least = bounds->least < all.least ? bounds->least : all.least;
-		all.greatest = bounds->greatest > all.greatest ? bounds->greatest : all.greatest;
-		all.has_nulls |= bounds->has_nulls;
-	}
-	return all;
-}
-
 /* Plan the records. */
 static void
-plan_fields(const HjgCpuRun *run, hjg_u32 nfields, HjgCpuRanks *ranks)
+plan_fields(const HjgCpuBounds *all_bounds, hjg_u32 nfields, HjgCpuRanks *ranks)
 {
 	for (hjg_u32 f = 0; f < nfields; f++)
-		if (all_bounds(run, f).has_nulls)
+		if (all_bounds[f].has_nulls)
 			ranks->null_bytes = HJG_CPU_NULL_BYTES;
 	ranks->record_bytes = ranks->null_bytes;
 	for (hjg_u32 f = 0; f < nfields; f++)
 	{
-		const HjgCpuBounds bounds = all_bounds(run, f);
+		const HjgCpuBounds bounds = all_bounds[f];
 		const hjg_u64 range = bounds.least < bounds.greatest ? (hjg_u64) bounds.greatest - (hjg_u64) bounds.least : 0;
 		const hjg_u32 width = range == 0 ? 0 : range <= 0xFF ? 1 : range <= 0xFFFF ? 2 : range <= 0xFFFFFFFF ? 4 : 8;
 
@@ -375,19 +408,20 @@ pack_rows(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 
 /* Fill a hash table; it may be left half made if there are flags. */
 static HjgStatus
-fill_ranks(RankedRows *ranked, const HjgProgramTable *table, const HjgKPipeline *args, hjg_u32 *flags)
+fill_ranks(RankedRows *ranked, hjg_u32 *flags)
 {
 	HjgCpuRun  *run = ranked->run;
 	HjgCpuRanks *ranks = ranked->ranks;
+	const hjg_u32 npayload = ranked->fill->table->npayload;
 	hjg_u64		n;
 
-	TRY(rank_keys(ranked, table, args, flags, &n));
-	if (*flags != 0 || table->npayload == 0)
+	TRY(rank_keys(ranked, flags, &n));
+	if (*flags != 0 || npayload == 0)
 		return HJG_OK;
-	plan_fields(run, table->npayload, ranks);
+	plan_fields(ranked->bounds, npayload, ranks);
 	ranks->records_bytes = n * ranks->record_bytes;
 	TRY(alloc_some(run, ranks->records_bytes, &ranks->records));
-	return launch_into(ranked, HJG_KERNEL_FILL_RECORDS, args, pack_rows, ranked, true, flags);
+	return launch_all(ranked, (RowsLaunch) {.kernel = HJG_KERNEL_FILL_RECORDS, .sink = pack_rows, .sink_arg = ranked, .marked_only = true}, flags);
 }
 
 /* ---- groups ---- */
@@ -444,64 +478,70 @@ add_ranked(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 
 /* Make groups; they may be left half made if there are flags. */
 static HjgStatus
-fill_groups(RankedRows *ranked, const HjgProgramTable *table, HjgKPipeline *args, hjg_u32 *flags)
+fill_groups(RankedRows *ranked, hjg_u32 *flags)
 {
 	HjgCpuRun  *run = ranked->run;
 	HjgCpuRanks *ranks = ranked->ranks;
-	HjgKPipeline keys_only = *args;
-	RankedGroups groups = {.env = run->run.env, .a = args, .ranks = ranks};
+	const HjgKPipeline *a = &ranked->fill->feeds[0].args;
+	RankedGroups groups = {.env = run->run.env, .a = a, .ranks = ranks};
 
-	keys_only.nvalues = 0;
-	TRY(rank_keys(ranked, table, &keys_only, flags, &groups.ngroups));
+	TRY(rank_keys(ranked, flags, &groups.ngroups));
 	if (*flags != 0)
 		return HJG_OK;
-	if (groups.ngroups > table->max_rows)
+	if (groups.ngroups > ranked->fill->table->max_rows)
 		return HJG_ERR_INPUT;
-	args->sink.nslots = (hjg_u32) ranks->nvalues + 1;
-	ranks->record_bytes = args->nvalues * (hjg_u32) sizeof(hjg_u64);
+	ranked->fill->sink.nslots = (hjg_u32) ranks->nvalues + 1;
+	ranks->record_bytes = a->nvalues * (hjg_u32) sizeof(hjg_u64);
 	ranks->records_bytes = groups.ngroups * ranks->record_bytes;
 	TRY(alloc_some(run, ranks->records_bytes, &ranks->records));
 	hjg_pool_run(run->run.env->pool, (int) (groups.ngroups / RECORDS_AT_ONCE) + 1, write_totals, &groups);
 	if (groups.cancelled)
 		return HJG_ERR_CANCELLED;
-	return launch_into(ranked, HJG_KERNEL_GROUP_ROWS, args, add_ranked, &groups, true, flags);
+	return launch_all(ranked, (RowsLaunch) {.kernel = HJG_KERNEL_GROUP_ROWS, .sink = add_ranked, .sink_arg = &groups, .marked_only = true}, flags);
 }
 
 /* ---- both ---- */
 
 HjgStatus
-hjg_device_make_ranks(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks, HjgKPipeline *args, const HjgKPiece *pieces,
-					  hjg_u32 npieces, hjg_u32 *flags)
+hjg_device_make_ranks(HjgCpuRun *run, HjgCpuRanks *ranks, HjgTableFill *fill, hjg_u32 *flags)
 {
-	RankedRows	ranked = {.run = run, .ranks = ranks, .pieces = pieces, .npieces = npieces, .unique = table->unique};
-	const HjgStatus status = args->groups ? fill_groups(&ranked, table, args, flags) : fill_ranks(&ranked, table, args, flags);
+	RankedRows	ranked = {.run = run, .ranks = ranks, .fill = fill, .unique = fill->table->unique};
+	HjgStatus	status;
 
+	for (int v = 0; v < HJG_PROGRAM_MAX_PAYLOAD; v++)
+		ranked.bounds[v] = HJG_CPU_NO_BOUNDS;
+	status = fill->table->has_groups ? fill_groups(&ranked, flags) : fill_ranks(&ranked, flags);
 	free_some(run, ranked.marks, ranked.marks_bytes);
 	if (status != HJG_OK || *flags != 0)
 		hjg_device_free_ranks(run, ranks);
 	return status;
 }
 
-/* Does a row take part in look-ups before it comes to its group? Then it should come once. */
+/* Do rows take part in look-ups before they come to their groups? Then they should come once. */
 static bool
-has_probes(const HjgKPipeline *a)
+has_probes(const HjgTableFill *fill)
 {
-	const HjgProgramStep *steps = HJG_PROGRAM_AT(const HjgProgramStep, a->steps);
+	for (hjg_u32 f = 0; f < fill->nfeeds; f++)
+	{
+		const HjgKPipeline *a = &fill->feeds[f].args;
+		const HjgProgramStep *steps = HJG_PROGRAM_AT(const HjgProgramStep, a->steps);
 
-	for (hjg_u32 s = 0; s < a->nsteps; s++)
-		if (steps[s].op >= HJG_PROGRAM_PROBE_INNER)
-			return true;
+		for (hjg_u32 s = 0; s < a->nsteps; s++)
+			if (steps[s].op >= HJG_PROGRAM_PROBE_INNER)
+				return true;
+	}
 	return false;
 }
 
 bool
-hjg_device_may_rank(const HjgKPipeline *args, const HjgProgramTable *table, hjg_u64 nrows)
+hjg_device_may_rank(const HjgTableFill *fill, hjg_u64 nrows)
 {
+	const HjgProgramTable *table = fill->table;
 	const hjg_u64 distance = (hjg_u64) table->greatest_key - (hjg_u64) table->least_key;
 
 	/* keys of groups, and NULL, have numbers of 32 bits */
-	if (!table->has_bounds || distance / HJG_PROGRAM_MOST_RANKED >= (nrows > LEAST_ROWS ? nrows : LEAST_ROWS) || (args->groups && distance >= INT32_MAX))
+	if (!table->has_bounds || distance / HJG_PROGRAM_MOST_RANKED >= (nrows > LEAST_ROWS ? nrows : LEAST_ROWS) || (table->has_groups && distance >= INT32_MAX))
 		return false;
 	/* a table has one of the rows with the same key, which is not always the first one */
-	return args->groups ? args->near_slots == 0 && !has_probes(args) : table->unique || table->npayload == 0;
+	return table->has_groups ? fill->feeds[0].args.near_slots == 0 && !has_probes(fill) : table->unique || table->npayload == 0;
 }

@@ -113,7 +113,7 @@ check_arrays(HjgDeviceProgram *program)
 			program->columns != NULL && program->runs != NULL && program->maps != NULL && program->sets != NULL &&
 			program->arguments != NULL, "the place of an array");
 	REQUIRE(head->pipelines.n >= 1 && head->pipelines.n <= HJG_PROGRAM_MAX_PIPELINES, "the number of pipelines");
-	REQUIRE(head->tables.n == head->pipelines.n, "the number of tables");
+	REQUIRE(head->tables.n >= 1 && head->tables.n <= head->pipelines.n, "the number of tables");
 	return NULL;
 }
 
@@ -195,6 +195,7 @@ check_steps(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline,
 	return NULL;
 }
 
+/* Check the table of a pipeline, which is filled when the next one has another. */
 static const char *
 check_sink(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, bool last, bool *filled, hjg_u32 *nregisters)
 {
@@ -202,7 +203,7 @@ check_sink(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, 
 
 	REQUIRE(pipeline->sink < program->head->tables.n && !filled[pipeline->sink], "a pipeline's table");
 	table = &program->tables[pipeline->sink];
-	filled[pipeline->sink] = true;
+	filled[pipeline->sink] = last || pipeline[1].sink != pipeline->sink;
 	REQUIRE(table->has_groups || !last, "a program without groups");
 	for (hjg_u32 i = table->first_argument; i < table->first_argument + table->narguments; i++)
 	{
@@ -294,7 +295,7 @@ check_segments(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeli
 	}
 	if (pipeline->source != HJG_PROGRAM_FROM_SEGMENTS)
 		nrows = program->tables[pipeline->source].max_rows;
-	REQUIRE(nrows == pipeline->nrows && nrows <= UINT32_MAX, "the rows of a pipeline");
+	REQUIRE(nrows == pipeline->nrows, "the rows of a pipeline");
 	return NULL;
 }
 
@@ -322,6 +323,7 @@ hjg_device_program_check(HjgDeviceProgram *program, hjg_u64 kept_bytes)
 {
 	bool		filled[HJG_PROGRAM_MAX_PIPELINES] = {0};
 	hjg_u64		nsets = 0;
+	hjg_u64		sink_rows = 0;
 
 	CHECK(check_arrays(program));
 	CHECK(check_tables(program));
@@ -341,6 +343,8 @@ hjg_device_program_check(HjgDeviceProgram *program, hjg_u64 kept_bytes)
 		CHECK(check_sink(program, pipeline, p + 1 == program->head->pipelines.n, filled, nregisters));
 		REQUIRE(*nregisters <= HJG_PROGRAM_REGISTERS, "a register");
 		CHECK(check_segments(program, pipeline, kept_bytes));
+		sink_rows = p > 0 && pipeline[-1].sink == pipeline->sink ? sink_rows + pipeline->nrows : pipeline->nrows;
+		REQUIRE(sink_rows <= UINT32_MAX, "the rows of a table");
 	}
 	CHECK(check_program_result(program, filled, &nsets));
 	hjg_device_find_nulls(program);

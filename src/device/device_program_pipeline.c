@@ -2,7 +2,8 @@
  * device_program_pipeline.c
  *	  Runs the pipelines of a program on a machine, one after the other.
  *
- * A pipeline's rows are divided into pieces, which the machine's workers take one after the other.
+ * A pipeline's rows are divided into pieces, which the machine's workers take one after the other.  Pipelines that fill one table run
+ * into it in turn.
  *
  * Tables are sized by the writer's estimate, where memory for the most that can come is too much, or smaller, where the memory does not
  * suffice for that; one that turns out too small is made larger, and its pipeline runs again.
@@ -137,24 +138,31 @@ divide_pipeline(const HjgMachineRun *run, const HjgProgramPipeline *pipeline, Hj
 
 /* ---- tables ---- */
 
-/* Run a pipeline into an empty table with room for so many records; returns the flags. */
+/* Run the pipelines of a table, which is empty and has room for so many records; returns the flags. */
 static HjgStatus
-fill_sized(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nrecords, const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags)
+fill_sized(HjgMachineRun *run, HjgTableFill *fill, hjg_u64 nrecords, hjg_u32 *flags)
 {
 	const HjgProgramMachine *machine = run->machine;
+	const HjgProgramKernel kernel = fill->table->has_groups ? HJG_KERNEL_GROUP_ROWS : HJG_KERNEL_FILL_RECORDS;
 	const hjg_u64 nslots = 2 * nrecords + 16;
 	HjgProgramFacts facts;
 	HjgStatus	status;
 
-	if (machine->fill != NULL && machine->fill(run, number, args, nrecords, pieces, npieces, flags, &status))
+	if (machine->fill != NULL && machine->fill(run, fill, nrecords, flags, &status))
 		return status;
 	if (nslots > MOST_SLOTS)
 		return HJG_ERR_MEMORY;
-	args->sink.nslots = (hjg_u32) nslots;
-	TRY(machine->alloc(run, record_bytes(&args->sink), &args->sink.records));
-	TRY(machine->zero(run, args->sink.records, record_bytes(&args->sink)));
+	fill->sink.nslots = (hjg_u32) nslots;
+	TRY(machine->alloc(run, record_bytes(&fill->sink), &fill->sink.records));
+	TRY(machine->zero(run, fill->sink.records, record_bytes(&fill->sink)));
 	TRY(machine->zero(run, run->facts, sizeof(HjgProgramFacts)));
-	TRY(machine->launch(run, args->groups ? HJG_KERNEL_GROUP_ROWS : HJG_KERNEL_FILL_RECORDS, args, args, pieces, npieces));
+	for (hjg_u32 f = 0; f < fill->nfeeds; f++)
+	{
+		HjgTableFeed *feed = &fill->feeds[f];
+
+		feed->args.sink = fill->sink;
+		TRY(machine->launch(run, kernel, &feed->args, &feed->args, feed->pieces, feed->npieces));
+	}
 	TRY(machine->copy_out(run, &facts, run->facts, sizeof(facts)));
 	*flags = facts.flags;
 	return HJG_OK;
@@ -167,11 +175,12 @@ count_room(const HjgMachineRun *run, size_t bytes)
 	return run->machine->room == NULL ? UINT64_MAX : run->machine->room(run) / bytes;
 }
 
-/* Run a pipeline into table `number`, which is made, and made larger until the rows fit; most: of its records. */
+/* Fill a table, which is made, and made larger until the rows fit; most: of its records. */
 static HjgStatus
-fill_growing(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 expected, hjg_u64 most, const HjgKPiece *pieces, hjg_u32 npieces)
+fill_growing(HjgMachineRun *run, HjgTableFill *fill, hjg_u64 most)
 {
-	const size_t bytes = 2 * args->sink.record_words * sizeof(hjg_u64);
+	const hjg_u64 expected = fill->table->expected_rows;
+	const size_t bytes = 2 * fill->sink.record_words * sizeof(hjg_u64);
 	const hjg_u64 generous = run->machine->generous_bytes / bytes;
 	const hjg_u64 room = count_room(run, bytes);
 	hjg_u64		nrecords = expected > LEAST_RECORDS ? expected : LEAST_RECORDS;
@@ -182,11 +191,11 @@ fill_growing(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 exp
 	nrecords = nrecords > room / ROOM_PARTS + LEAST_RECORDS ? room / ROOM_PARTS + LEAST_RECORDS : nrecords;
 	for (;;)
 	{
-		const HjgStatus status = fill_sized(run, number, args, nrecords, pieces, npieces, &flags);
+		const HjgStatus status = fill_sized(run, fill, nrecords, &flags);
 
 		if (status == HJG_OK && flags == 0)
 			return HJG_OK;
-		free_records(run, &args->sink);
+		free_records(run, &fill->sink);
 		if (status != HJG_OK)
 			return status;
 		if ((flags & (HJG_K_KEY_TWICE | HJG_K_KEY_UNBOUNDED | HJG_K_STRING_UNKNOWN)) != 0)
@@ -276,33 +285,16 @@ hjg_device_set_source(const HjgMachineRun *run, hjg_u32 source, HjgKPipeline *ar
 	memcpy(args->arguments, run->arguments[source], sizeof(args->arguments));
 }
 
-/* Copy the pieces to the machine, and fill the table of this number with their rows. */
-static HjgStatus
-fill_from_pieces(HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nrows, const HjgKPiece *pieces, hjg_u32 npieces)
-{
-	const HjgProgramTable *table = &run->program->tables[number];
-	const hjg_u64 most = table->max_rows < nrows ? table->max_rows : nrows;
-	const size_t bytes = npieces * sizeof(HjgKPiece);
-	hjg_u64		at;
-	HjgStatus	status;
-
-	TRY(run->machine->alloc(run, bytes, &at));
-	args->pieces = at;
-	status = run->machine->copy_in(run, at, pieces, bytes);
-	if (status == HJG_OK)
-		status = fill_growing(run, number, args, table->expected_rows, most, pieces, npieces);
-	run->machine->free(run, at, bytes);
-	return status;
-}
-
-static HjgStatus
-run_pipeline(HjgMachineRun *run, hjg_u32 number, const HjgKPiece *pieces, hjg_u32 npieces)
+/* Prepare a pipeline of a table that nrows rows come to, from all of its pipelines. */
+static void
+plan_pipeline(const HjgMachineRun *run, hjg_u32 number, hjg_u64 nrows, HjgKPipeline *args, HjgKArgument *places)
 {
 	const HjgDeviceProgram *program = run->program;
 	const HjgProgram *head = program->head;
 	const HjgProgramPipeline *pipeline = &program->pipelines[number];
 	const HjgProgramTable *table = &program->tables[pipeline->sink];
-	HjgKPipeline args = {
+
+	*args = (HjgKPipeline) {
 		.steps = run->block + head->steps.off + pipeline->first_step * sizeof(HjgProgramStep),
 		.columns = run->columns,
 		.runs = run->block + head->runs.off,
@@ -312,18 +304,66 @@ run_pipeline(HjgMachineRun *run, hjg_u32 number, const HjgKPiece *pieces, hjg_u3
 		.nregisters = program->nregisters[number],
 		.ncolumns = pipeline->ncolumns,
 	};
-	HjgStatus	status;
-
-	memcpy(args.tables, run->tables, sizeof(args.tables));
-	memcpy(args.keys, pipeline->keys, sizeof(args.keys));
+	memcpy(args->tables, run->tables, sizeof(args->tables));
+	memcpy(args->keys, pipeline->keys, sizeof(args->keys));
 	if (pipeline->source != HJG_PROGRAM_FROM_SEGMENTS)
-		hjg_device_set_source(run, pipeline->source, &args);
+		hjg_device_set_source(run, pipeline->source, args);
 	if (table->has_groups)
-		plan_groups(run, table, pipeline->nrows, &args, run->arguments[pipeline->sink]);
+		plan_groups(run, table, nrows, args, places);
 	else
-		plan_table(pipeline, table, &args);
-	status = fill_from_pieces(run, pipeline->sink, &args, pipeline->nrows, pieces, npieces);
-	run->tables[pipeline->sink] = args.sink;
+		plan_table(pipeline, table, args);
+}
+
+/* Divide the rows of a pipeline, and have the pieces on the machine, too. */
+static HjgStatus
+copy_pieces(HjgMachineRun *run, const HjgProgramPipeline *pipeline, HjgTableFeed *feed)
+{
+	size_t		bytes;
+
+	feed->npieces = (hjg_u32) divide_pipeline(run, pipeline, NULL);
+	bytes = feed->npieces * sizeof(HjgKPiece);
+	feed->pieces = malloc(bytes + 1);
+	if (feed->pieces == NULL)
+		return HJG_ERR_MEMORY;
+	(void) divide_pipeline(run, pipeline, feed->pieces);
+	TRY(run->machine->alloc(run, bytes, &feed->args.pieces));
+	return run->machine->copy_in(run, feed->args.pieces, feed->pieces, bytes);
+}
+
+static void
+free_pieces(HjgMachineRun *run, HjgTableFeed *feed)
+{
+	if (feed->args.pieces != 0)
+		run->machine->free(run, feed->args.pieces, feed->npieces * sizeof(HjgKPiece));
+	free(feed->pieces);
+}
+
+/* Run n pipelines, from this one on, that fill one table. */
+static HjgStatus
+run_pipelines(HjgMachineRun *run, hjg_u32 first, hjg_u32 n)
+{
+	const HjgProgramPipeline *pipelines = &run->program->pipelines[first];
+	const hjg_u32 sink = pipelines->sink;
+	HjgTableFill fill = {.number = sink, .table = &run->program->tables[sink], .nfeeds = n, .feeds = calloc(n, sizeof(HjgTableFeed))};
+	HjgStatus	status = fill.feeds != NULL ? HJG_OK : HJG_ERR_MEMORY;
+	hjg_u64		nrows = 0;
+
+	for (hjg_u32 i = 0; i < n; i++)
+		nrows += pipelines[i].nrows;
+	for (hjg_u32 i = 0; i < n && status == HJG_OK; i++)
+	{
+		plan_pipeline(run, first + i, nrows, &fill.feeds[i].args, run->arguments[sink]);
+		status = copy_pieces(run, &pipelines[i], &fill.feeds[i]);
+	}
+	if (status == HJG_OK)
+	{
+		fill.sink = fill.feeds[0].args.sink;
+		status = fill_growing(run, &fill, fill.table->max_rows < nrows ? fill.table->max_rows : nrows);
+	}
+	for (hjg_u32 i = 0; i < n && fill.feeds != NULL; i++)
+		free_pieces(run, &fill.feeds[i]);
+	free(fill.feeds);
+	run->tables[sink] = fill.sink;
 	return status;
 }
 
@@ -344,20 +384,18 @@ free_read_groups(HjgMachineRun *run, hjg_u32 number)
 HjgStatus
 hjg_device_run_pipelines(HjgMachineRun *run)
 {
+	const HjgProgramPipeline *pipelines = run->program->pipelines;
+	const hjg_u32 npipelines = run->program->head->pipelines.n;
 	HjgStatus	status = HJG_OK;
+	hjg_u32		n;
 
-	for (hjg_u32 p = 0; p < run->program->head->pipelines.n && status == HJG_OK; p++)
+	for (hjg_u32 p = 0; p < npipelines && status == HJG_OK; p += n)
 	{
-		const hjg_u64 npieces = divide_pipeline(run, &run->program->pipelines[p], NULL);
-		HjgKPiece  *pieces = malloc((npieces + 1) * sizeof(HjgKPiece));
-
-		if (pieces == NULL)
-			return HJG_ERR_MEMORY;
-		(void) divide_pipeline(run, &run->program->pipelines[p], pieces);
-		status = run_pipeline(run, p, pieces, (hjg_u32) npieces);
-		free(pieces);
-		if (status == HJG_OK)
-			free_read_groups(run, p);
+		for (n = 1; p + n < npipelines && pipelines[p + n].sink == pipelines[p].sink;)
+			n++;
+		status = run_pipelines(run, p, n);
+		for (hjg_u32 i = p; i < p + n && status == HJG_OK; i++)
+			free_read_groups(run, i);
 	}
 	return status;
 }

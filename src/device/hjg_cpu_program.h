@@ -235,10 +235,9 @@ extern void hjg_device_run_steps(const HjgCpuPlan *plan, const HjgKColumn *colum
 /* ---- device_cpu_ranks.c ---- */
 
 /* Can a table of about so many rows, or groups, be made by ranks, with less memory than by hashes? */
-extern bool hjg_device_may_rank(const HjgKPipeline *args, const HjgProgramTable *table, hjg_u64 nrows);
+extern bool hjg_device_may_rank(const HjgTableFill *fill, hjg_u64 nrows);
 /* Make a hash table of the pieces' rows, or groups; nothing of it is left if there are flags. */
-extern HjgStatus hjg_device_make_ranks(HjgCpuRun *run, const HjgProgramTable *table, HjgCpuRanks *ranks, HjgKPipeline *args,
-									   const HjgKPiece *pieces, hjg_u32 npieces, hjg_u32 *flags);
+extern HjgStatus hjg_device_make_ranks(HjgCpuRun *run, HjgCpuRanks *ranks, HjgTableFill *fill, hjg_u32 *flags);
 extern void hjg_device_free_ranks(HjgCpuRun *run, HjgCpuRanks *ranks);
 
 /* ---- device_cpu_filter.c ---- */

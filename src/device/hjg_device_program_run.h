@@ -24,6 +24,24 @@ typedef enum HjgProgramKernel
 
 typedef struct HjgMachineRun HjgMachineRun;
 
+/* A pipeline and the pieces of its rows. */
+typedef struct HjgTableFeed
+{
+	HjgKPipeline args;
+	HjgKPiece  *pieces;
+	hjg_u32		npieces;
+} HjgTableFeed;
+
+/* A table while pipelines fill it, one after the other. */
+typedef struct HjgTableFill
+{
+	hjg_u32		number;			/* of the table */
+	const HjgProgramTable *table;
+	HjgKRecords sink;			/* what the arguments of all feeds have, when a kernel runs */
+	hjg_u32		nfeeds;
+	HjgTableFeed *feeds;
+} HjgTableFill;
+
 /* The operations of a machine; a function returns when it is done.  Errors are the run's. */
 typedef struct HjgProgramMachine
 {
@@ -41,10 +59,9 @@ typedef struct HjgProgramMachine
 						   hjg_u32 npieces);
 	/*
 	 * May be NULL: fill a table in another way, if that is better, with room for so many rows; returns whether it was.  Without room
-	 * *flags has HJG_K_TABLE_FULL.  Groups have args->sink.nslots slots then, and are read by the machine's own kernels.
+	 * *flags has HJG_K_TABLE_FULL.  Groups have sink.nslots slots then, and are read by the machine's own kernels.
 	 */
-	bool		(*fill) (HjgMachineRun *run, hjg_u32 number, HjgKPipeline *args, hjg_u64 nrows, const HjgKPiece *pieces, hjg_u32 npieces,
-						 hjg_u32 *flags, HjgStatus *status);
+	bool		(*fill) (HjgMachineRun *run, HjgTableFill *fill, hjg_u64 nrows, hjg_u32 *flags, HjgStatus *status);
 	/* May be NULL: free what `fill` has made of a table, if it has. */
 	void		(*drop) (HjgMachineRun *run, hjg_u32 number);
 } HjgProgramMachine;

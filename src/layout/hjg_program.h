@@ -8,7 +8,7 @@
  *
  * Pipelines.  A program is a list of pipelines, which run one after the other.  Each reads the rows of a table, or groups that a
  * pipeline before has made, applies its steps to each row, and ends in a sink: a hash table, which later pipelines probe, or
- * groups, with totals of their rows.  The groups of the last pipeline are the result: those that pass the steps of the result, and
+ * groups, with totals of their rows.  Pipelines that follow one another may have the same sink: then it has the rows of all of them.  The groups of the last pipeline are the result: those that pass the steps of the result, and
  * of these, if it has an order, the first ones.  A row has HJG_PROGRAM_REGISTERS registers, each a signed 64-bit integer or NULL, all NULL at first.  Integers, dates and times are
  * themselves, numerics are integers of one scale, which only the writer knows, and strings are the numbers that the writer gave
  * them (maps).  A boolean is 0 or 1, never NULL.
@@ -167,7 +167,7 @@ typedef struct HjgProgramSegment
 } HjgProgramSegment;
 
 /*
- * A table, which a pipeline fills: a hash table, which later ones probe, or groups, which later ones read.  Rows with a NULL key are not
+ * A table, which one or several pipelines fill: a hash table, which later ones probe, or groups, which later ones read.  Rows with a NULL key are not
  * entered into a hash table; in groups it is a key.
  */
 typedef struct HjgProgramTable
@@ -238,7 +238,7 @@ typedef struct HjgProgram
 {
 	hjg_u64		nbytes;			/* of the block, a multiple of 8 */
 	HjgProgramArray pipelines;	/* HjgProgramPipeline; the last one makes the groups of the result */
-	HjgProgramArray tables;		/* HjgProgramTable; each is filled by one pipeline, before it is probed or read */
+	HjgProgramArray tables;		/* HjgProgramTable; each is filled before it is probed or read */
 	HjgProgramArray steps;		/* HjgProgramStep */
 	HjgProgramArray segments;	/* HjgProgramSegment */
 	HjgProgramArray columns;	/* HjgProgramColumn */

@@ -39,11 +39,12 @@ typedef enum HjgValueForm
 	HJG_VALUE_ROW				/* or as the number of a row that has it */
 } HjgValueForm;
 
-/* Rows of a table, which a program tells by numbers. */
+/* Rows of a table as a program reads them, which it can tell by numbers. */
 typedef struct HjgToldRows
 {
 	SeqScanState *seq;
 	HjgCollection collection;
+	HjgProgramWords *words;		/* numbers of the strings of each collected column */
 } HjgToldRows;
 
 /* A column of rows, or an expression: its form, and bounds of its values. */
@@ -98,6 +99,17 @@ typedef struct HjgProgramShare
 	HjgProgramExtent end;
 } HjgProgramShare;
 
+/*
+ * An outer join whose preserved side has several partners for a row, as it was written last below the groups: the side that may be NULL drives the
+ * pipeline, and the preserved side's rows come to the groups in another pipeline, too (node_program_group.c).
+ */
+typedef struct HjgProgramOuter
+{
+	const HjgJoinState *join;	/* NULL: there is none */
+	bool		alone;			/* that other pipeline is written: the join has the rows of its preserved side */
+	uint32		reserved;		/* a bit for each register that is NULL there */
+} HjgProgramOuter;
+
 typedef struct HjgProgramWriter HjgProgramWriter;
 
 /* Writes the pipelines for the rows of a plan: hjg_program_write_rows(). Rows and groups are below each other. */
@@ -133,7 +145,8 @@ struct HjgProgramWriter
 	HjgProgramSource sources[HJG_PROGRAM_MAX_COLUMNS];
 	uint32		taken;			/* a bit for each register in use */
 
-	HjgKeptCounts counts;		/* of all tables */
+	HjgProgramOuter outer;
+	List	   *tables_read;	/* HjgToldRows */
 };
 
 /* ---------- node_program_block.c ---------- */
@@ -171,6 +184,10 @@ extern void hjg_program_begin_pipeline(HjgProgramWriter *writer);
 extern void hjg_program_begin_groups(HjgProgramWriter *writer);
 /* End the pipeline with a table that it fills; last: the result's, for which it is divided among the devices. */
 extern bool hjg_program_end_pipeline(HjgProgramWriter *writer, HjgProgramTable table, bool last);
+/* End the pipeline but for its table, which the one of the next call fills, too; */
+extern bool hjg_program_end_rows(HjgProgramWriter *writer, HjgProgramPipeline *pipeline);
+/* end the current pipeline with the table of both. */
+extern bool hjg_program_end_both(HjgProgramWriter *writer, const HjgProgramPipeline *first, HjgProgramTable table, bool last);
 /* Count the rows, or groups, of the current pipeline, at most. */
 extern uint64 hjg_program_source_rows(const HjgProgramWriter *writer);
 /*
@@ -205,6 +222,7 @@ typedef struct HjgProgramGroups
 	int		   *columns;
 	int		   *key_of;			/* the key that tells the value of column i of these */
 	bool		exact;			/* each of these is one of the node's groups, and not a part of one */
+	uint64		nrows;			/* that come to the groups, at most */
 	int			narguments;		/* those of the aggregates, then scales of their values */
 	HjgProgramValue arguments[HJG_PROGRAM_MAX_ARGUMENTS];	/* of the aggregates */
 	int			scale_of[HJG_PROGRAM_MAX_ARGUMENTS];	/* argument that is the scale of this one's values, or -1 */

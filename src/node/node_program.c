@@ -483,6 +483,7 @@ run_and_take(HjgAggregateState *state, HjgDeviceId planned)
 	HjgReason	reason;
 	HjgReason	gave_up;
 	HjgJobStats stats;
+	ListCell   *lc;
 
 	if (!write_programs(&runs, devices))
 	{
@@ -510,7 +511,8 @@ run_and_take(HjgAggregateState *state, HjgDeviceId planned)
 	if (gave_up != HJG_REASON_NONE)
 		hjg_program_report_fallback(gave_up, true);
 	figures->why = gave_up != HJG_REASON_NONE ? hjg_reasons[gave_up].text : NULL;
-	HJG_ADD_COUNTS(state->report.kept_blocks, runs.writer->counts);
+	foreach(lc, runs.writer->tables_read)
+		HJG_ADD_COUNTS(state->report.kept_blocks, ((const HjgToldRows *) lfirst(lc))->collection.counts);
 	return true;
 }
 

@@ -6,6 +6,10 @@
  * which these determine. Strings that are many come back as the number of a row that has them. So groups may be parts of the node's;
  * the node adds up what is equal to its operators. Only groups that are known to be whole can be left out on the device, because HAVING
  * drops them or others come first. The node tests and sorts what comes back in any case.
+ *
+ * Rows of an outer join whose preserved side has several partners for a row come from two pipelines with the same sink: the pairs, which the other
+ * side drives, and the preserved side's rows, all of them, with NULLs for partners. The planner sees to it that keys are columns of the preserved
+ * side, and that aggregates ignore rows whose partner's columns are NULL: so the second pipeline only makes groups that have no pairs.
  */
 #include "postgres.h"
 
@@ -186,24 +190,69 @@ write_arguments(HjgProgramWriter *writer, HjgProgramGroups *groups)
 	return write_scales(writer, groups);
 }
 
-bool
-hjg_program_write_groups(HjgProgramWriter *writer, HjgProgramGroups *groups, uint64 most_groups, double expected_groups, bool last)
+/* ---------- rows of the preserved side ---------- */
+
+/* Find the registers of the arguments from this one on: a bit for each. */
+static uint32
+argument_registers(const HjgProgramWriter *writer, uint32 first_argument)
 {
-	HjgAggregateState *state = groups->state;
-	HjgProgramTable table = {.has_groups = 1};
+	const HjgProgramArgument *arguments = (const HjgProgramArgument *) writer->arguments.data;
+	uint32		registers = 0;
+
+	for (uint32 a = first_argument; a < writer->arguments.len / sizeof(HjgProgramArgument); a++)
+		registers |= UINT32_C(1) << arguments[a].reg;
+	return registers;
+}
+
+/* Widen the description of a key by that of other rows; false if their values are of another form. */
+static bool
+join_values(HjgProgramValue *value, const HjgProgramValue *other)
+{
+	if (value->form != other->form || value->scale != other->scale || value->mixed != other->mixed || value->words != other->words || value->rows != other->rows)
+		return false;
+	value->nullable |= other->nullable;
+	value->least = Min(value->least, other->least);
+	value->greatest = Max(value->greatest, other->greatest);
+	return true;
+}
+
+/* Begin the pipeline of the rows of an outer join's preserved side, with keys for the groups, and with NULL in the arguments' registers. */
+static bool
+write_preserved_rows(HjgProgramWriter *writer, HjgProgramGroups *groups, uint32 first_argument)
+{
+	const HjgAggregateState *state = groups->state;
+	HjgProgramValue *values = palloc0((state->child.ncolumns + 1) * sizeof(HjgProgramValue));
 	Bitmapset  *wanted = NULL;
 
-	groups->values = palloc0((state->child.ncolumns + 1) * sizeof(HjgProgramValue));
-	if (!find_group_columns(writer, groups, &wanted) ||
-		!writer->write_rows(writer, state->child.plan, state->child.scan, wanted, groups->values) ||
-		!write_keys(writer, groups))
+	for (int i = 0; i < groups->ncolumns; i++)
+		wanted = bms_add_member(wanted, groups->columns[i]);
+	writer->outer.alone = true;
+	writer->outer.reserved = argument_registers(writer, first_argument);
+	if (!writer->write_rows(writer, state->child.plan, state->child.scan, wanted, values))
 		return false;
-	table.first_argument = writer->arguments.len / sizeof(HjgProgramArgument);
-	if (!write_arguments(writer, groups))
-		return false;
-	/* several devices have parts of the result's groups */
-	groups->exact = (!last || writer->nshares == 1) && are_groups_exact(groups);
-	table.nkeys = groups->nkeys;
+	for (int i = 0; i < groups->ncolumns; i++)
+		if (!join_values(&groups->values[groups->columns[i]], &values[groups->columns[i]]))
+			return hjg_program_refuse(writer, "a table is kept in another way than before");
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		const int	reg = hjg_program_load(writer, &values[groups->keys[k]]);
+
+		if (reg < 0)
+			return false;
+		writer->pipeline.keys[k] = reg;
+	}
+	groups->nrows += hjg_program_source_rows(writer);
+	return true;
+}
+
+/* ---------- groups ---------- */
+
+/* Describe the table of the groups, whose rows are known. */
+static HjgProgramTable
+describe_table(const HjgProgramGroups *groups, uint32 first_argument, uint64 most_groups, double expected_groups)
+{
+	HjgProgramTable table = {.has_groups = 1, .nkeys = groups->nkeys, .first_argument = first_argument, .narguments = groups->narguments};
+
 	if (groups->nkeys == 1 && groups->values[groups->keys[0]].form <= HJG_VALUE_NUMBER)
 	{
 		const HjgProgramValue *key = &groups->values[groups->keys[0]];
@@ -212,12 +261,50 @@ hjg_program_write_groups(HjgProgramWriter *writer, HjgProgramGroups *groups, uin
 		table.least_key = key->least;
 		table.greatest_key = key->greatest;
 	}
-	table.narguments = groups->narguments;
 	/* if the device leaves some out, it may make more than the node can have */
-	table.max_rows = hjg_program_source_rows(writer);
-	table.max_rows = Max(groups->exact ? table.max_rows : Min(most_groups, table.max_rows), 1);
+	table.max_rows = Max(groups->exact ? groups->nrows : Min(most_groups, groups->nrows), 1);
 	table.expected_rows = (uint64) Max(Min(expected_groups, (double) table.max_rows), 1);
-	return hjg_program_end_pipeline(writer, table, last);
+	return table;
+}
+
+/* Write the groups; writer->outer is for their rows alone. */
+static bool
+write_groups(HjgProgramWriter *writer, HjgProgramGroups *groups, uint64 most_groups, double expected_groups, bool last)
+{
+	HjgAggregateState *state = groups->state;
+	Bitmapset  *wanted = NULL;
+	HjgProgramPipeline pairs;
+	uint32		first_argument;
+
+	groups->values = palloc0((state->child.ncolumns + 1) * sizeof(HjgProgramValue));
+	if (!find_group_columns(writer, groups, &wanted) ||
+		!writer->write_rows(writer, state->child.plan, state->child.scan, wanted, groups->values) ||
+		!write_keys(writer, groups))
+		return false;
+	first_argument = writer->arguments.len / sizeof(HjgProgramArgument);
+	if (!write_arguments(writer, groups))
+		return false;
+	/* several devices have parts of the result's groups */
+	groups->exact = (!last || writer->nshares == 1) && are_groups_exact(groups);
+	groups->nrows = hjg_program_source_rows(writer);
+	if (writer->outer.join == NULL)
+		return hjg_program_end_pipeline(writer, describe_table(groups, first_argument, most_groups, expected_groups), last);
+	if (last && writer->nshares > 1)
+		return hjg_program_refuse(writer, "several devices would have to divide two pipelines");
+	return hjg_program_end_rows(writer, &pairs) && write_preserved_rows(writer, groups, first_argument) &&
+		hjg_program_end_both(writer, &pairs, describe_table(groups, first_argument, most_groups, expected_groups), last);
+}
+
+bool
+hjg_program_write_groups(HjgProgramWriter *writer, HjgProgramGroups *groups, uint64 most_groups, double expected_groups, bool last)
+{
+	const HjgProgramOuter around = writer->outer;
+	bool		written;
+
+	writer->outer = (HjgProgramOuter) {NULL};
+	written = write_groups(writer, groups, most_groups, expected_groups, last);
+	writer->outer = around;
+	return written;
 }
 
 /* ---------- the result ---------- */
@@ -280,15 +367,12 @@ describe_aggregate(const HjgProgramGroups *groups, const HjgAggregate *aggregate
 
 /* Describe the columns of the node's scan tuple, as values of the groups; known: those that can be. */
 static HjgProgramValue *
-describe_groups(const HjgProgramWriter *writer, const HjgProgramGroups *groups, Bitmapset **known)
+describe_groups(const HjgProgramGroups *groups, Bitmapset **known)
 {
 	const HjgAggregateState *state = groups->state;
 	const int	ncolumns = state->child.ncolumns;
 	HjgProgramValue *values = palloc0((ncolumns + state->naggregates + 1) * sizeof(HjgProgramValue));
-	uint64		nrows = 0;
 
-	for (int number = 0; number < writer->nshares; number++)
-		nrows += writer->shares[number].pipeline.nrows;
 	for (int i = 0; i < groups->ncolumns; i++)
 	{
 		HjgProgramValue *value = &values[groups->columns[i]];
@@ -299,7 +383,7 @@ describe_groups(const HjgProgramWriter *writer, const HjgProgramGroups *groups, 
 		*known = bms_add_member(*known, groups->columns[i]);
 	}
 	for (int a = 0; a < state->naggregates; a++)
-		if (describe_aggregate(groups, &state->aggregation->aggregates[a], nrows, &values[ncolumns + a]))
+		if (describe_aggregate(groups, &state->aggregation->aggregates[a], groups->nrows, &values[ncolumns + a]))
 			*known = bms_add_member(*known, ncolumns + a);
 	return values;
 }
@@ -364,7 +448,7 @@ bool
 hjg_program_write_result(HjgProgramWriter *writer, HjgProgramGroups *groups, HjgProgram *head)
 {
 	Bitmapset  *known = NULL;
-	HjgProgramValue *values = describe_groups(writer, groups, &known);
+	HjgProgramValue *values = describe_groups(groups, &known);
 	HjgFilter	having;
 
 	if (!groups->exact || groups->nkeys == 0)
@@ -395,7 +479,7 @@ hjg_program_write_grouped(HjgProgramWriter *writer, HjgAggregateState *state, co
 		return hjg_program_refuse(writer, "several processes make the groups of a subquery");
 	if (!hjg_program_write_groups(writer, &groups, PG_UINT64_MAX, list_nth_int(scalars, HJG_AGGREGATE_SCALAR_GROUPS), false))
 		return false;
-	results = describe_groups(writer, &groups, &known);
+	results = describe_groups(&groups, &known);
 	if (!groups.exact || groups.nkeys == 0 || !make_having(state, known, &having))
 		return hjg_program_refuse(writer, "groups of a subquery, or their conditions, cannot be written");
 	hjg_program_begin_groups(writer);

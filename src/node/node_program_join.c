@@ -4,8 +4,9 @@
  *
  * A join ends the pipeline of one side in a hash table, and probes that in the pipeline of the other side. A row finds one partner there
  * at most, so the planner chooses the sides (HJG_SCALAR_REVERSED), and these need not be those of the join in a backend. The join's columns
- * are the driving side's, and those that the table gives back. A semi or an anti join with a comparison beside its keys has groups in the
- * place of the table's rows: the least and the greatest value of the partners tell whether any of them passes it.
+ * are the driving side's, and those that the table gives back. If the side of an outer join that may be NULL drives, the preserved side's rows
+ * are written once more as a pipeline of their own (node_program_group.c). A semi or an anti join with a comparison beside its keys has groups in
+ * the place of the table's rows: the least and the greatest value of the partners tell whether any of them passes it.
  */
 #include "postgres.h"
 
@@ -47,6 +48,7 @@ typedef struct WrittenJoin
 	const CustomScan *cscan;
 	HjgSideId	built;
 	HjgSideId	driving;
+	HjgSideId	preserved;		/* of an outer join; or HJG_SIDES */
 	HjgProgramOp probe;
 	int			nkeys;
 	int			keys[HJG_SIDES][HJG_PROGRAM_MAX_KEYS];	/* columns of the side */
@@ -69,7 +71,8 @@ choose_probe(HjgProgramWriter *writer, WrittenJoin *written)
 
 	written->built = written->join->terms.reversed ? HJG_SIDE_PROBE : HJG_SIDE_BUILD;
 	written->driving = written->join->terms.reversed ? HJG_SIDE_BUILD : HJG_SIDE_PROBE;
-	if (jointype == JOIN_INNER)
+	written->preserved = jointype == JOIN_LEFT ? HJG_SIDE_PROBE : jointype == JOIN_RIGHT ? HJG_SIDE_BUILD : HJG_SIDES;
+	if (jointype == JOIN_INNER || written->built == written->preserved)
 		written->probe = HJG_PROGRAM_PROBE_INNER;
 	else if (jointype == JOIN_LEFT || jointype == JOIN_RIGHT)
 		written->probe = HJG_PROGRAM_PROBE_LEFT;
@@ -104,11 +107,17 @@ find_keys(HjgProgramWriter *writer, WrittenJoin *written, HjgSideId side)
 	return true;
 }
 
+static const HjgSide *
+side_of(const WrittenJoin *written, HjgSideId side)
+{
+	return side == HJG_SIDE_PROBE ? &written->join->outer : &written->join->inner;
+}
+
 /* Write the rows of a side, with its keys in registers or ready to be loaded. */
 static bool
 write_side(HjgProgramWriter *writer, WrittenJoin *written, HjgSideId side)
 {
-	const HjgSide *from = side == HJG_SIDE_PROBE ? &written->join->outer : &written->join->inner;
+	const HjgSide *from = side_of(written, side);
 
 	if (!writer->write_rows(writer, from->plan, from->scan, written->read[side], written->values[side]))
 		return false;
@@ -202,13 +211,16 @@ static bool
 write_build(HjgProgramWriter *writer, WrittenJoin *written, const Bitmapset *payload)
 {
 	HjgProgramValue *values = written->values[written->built];
-	const Plan *plan = (written->built == HJG_SIDE_PROBE ? &written->join->outer : &written->join->inner)->plan->plan;
+	const Plan *plan = side_of(written, written->built)->plan->plan;
+	const HjgJoinState *outer = writer->outer.join;
 	HjgProgramTable table = {
 		.nkeys = written->nkeys, .unique = written->probe == HJG_PROGRAM_PROBE_INNER || written->probe == HJG_PROGRAM_PROBE_LEFT
 	};
 
 	if (!write_side(writer, written, written->built))
 		return false;
+	if (writer->outer.join != outer)
+		return hjg_program_refuse(writer, "a table has rows of an outer join with several partners");
 	for (int k = 0; k < written->nkeys; k++)
 	{
 		const int	reg = hjg_program_load(writer, &values[written->keys[written->built][k]]);
@@ -371,6 +383,27 @@ read_columns(WrittenJoin *written, const Bitmapset *columns)
 	}
 }
 
+/* Note an outer join whose preserved side's rows must come to the groups in another pipeline, too. */
+static bool
+note_outer(HjgProgramWriter *writer, const HjgJoinState *join)
+{
+	if (writer->outer.join != NULL)
+		return hjg_program_refuse(writer, "two outer joins have several partners");
+	writer->outer.join = join;
+	return true;
+}
+
+/* Write the rows of the preserved side of an outer join alone. */
+static bool
+write_preserved(HjgProgramWriter *writer, WrittenJoin *written)
+{
+	const HjgSide *from = side_of(written, written->preserved);
+
+	if (!bms_is_empty(written->read[written->driving]))
+		return hjg_program_refuse(writer, "columns that are NULL without partners are needed");
+	return writer->write_rows(writer, from->plan, from->scan, written->read[written->preserved], written->values[written->preserved]);
+}
+
 bool
 hjg_program_write_join(HjgProgramWriter *writer, HjgJoinState *join, const Bitmapset *wanted, HjgProgramValue *values)
 {
@@ -398,6 +431,16 @@ hjg_program_write_join(HjgProgramWriter *writer, HjgJoinState *join, const Bitma
 		columns = bms_add_member(columns, from[w]);
 	hjg_node_columns((Node *) quals, &columns);
 	read_columns(&written, columns);
+	if (written.built == written.preserved && writer->outer.alone)
+	{
+		if (!write_preserved(writer, &written))
+			return false;
+		for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
+			values[w] = written.columns[from[w]];
+		return true;
+	}
+	if (written.built == written.preserved && !note_outer(writer, join))
+		return false;
 	payload = bms_copy(written.read[written.built]);
 	if (!find_keys(writer, &written, HJG_SIDE_PROBE) || !find_keys(writer, &written, HJG_SIDE_BUILD) ||
 		!write_build(writer, &written, payload) || !write_side(writer, &written, written.driving) || !write_probe(writer, &written, payload) ||

@@ -21,7 +21,7 @@ hjg_program_begin_pipeline(HjgProgramWriter *writer)
 {
 	writer->pipeline = (HjgProgramPipeline) {.first_step = writer->steps.len / sizeof(HjgProgramStep), .source = HJG_PROGRAM_FROM_SEGMENTS};
 	writer->nsources = 0;
-	writer->taken = 0;
+	writer->taken = writer->outer.reserved;
 }
 
 /* Get the table that was written last. */
@@ -98,26 +98,60 @@ write_share(HjgProgramWriter *writer, int number, int nshares)
 	return true;
 }
 
-bool
-hjg_program_end_pipeline(HjgProgramWriter *writer, HjgProgramTable table, bool last)
+/* Write the segments of the pipeline, in so many shares. */
+static bool
+write_segments(HjgProgramWriter *writer, int nshares)
 {
 	const uint64 column_bytes = (uint64) writer->collection.nsegments * writer->nsources * sizeof(HjgProgramColumn);
-	const int	nshares = last ? writer->nshares : 1;
 
 	if (writer->columns.len + column_bytes > HJG_PROGRAM_MAX_BYTES)
 		return hjg_program_refuse(writer, "it is too large");
-	if (writer->tables.len / sizeof(HjgProgramTable) == HJG_PROGRAM_MAX_PIPELINES)
-		return hjg_program_refuse(writer, "it has too many tables");
 	enlargeStringInfo(&writer->columns, (int) column_bytes);
 	writer->pipeline.first_segment = writer->segments.len / sizeof(HjgProgramSegment);
 	writer->pipeline.ncolumns = writer->nsources;
-	writer->pipeline.sink = writer->tables.len / sizeof(HjgProgramTable);
-	appendBinaryStringInfo(&writer->tables, (const char *) &table, sizeof(table));
 	for (int number = 0; number < nshares; number++)
 		if (!write_share(writer, number, nshares))
 			return false;
+	return true;
+}
+
+static void
+append_pipeline(HjgProgramWriter *writer, const HjgProgramPipeline *pipeline)
+{
+	appendBinaryStringInfo(&writer->pipelines, (const char *) pipeline, sizeof(HjgProgramPipeline));
+}
+
+bool
+hjg_program_end_rows(HjgProgramWriter *writer, HjgProgramPipeline *pipeline)
+{
+	if (!write_segments(writer, 1))
+		return false;
+	*pipeline = writer->shares[0].pipeline;
+	return true;
+}
+
+bool
+hjg_program_end_both(HjgProgramWriter *writer, const HjgProgramPipeline *first, HjgProgramTable table, bool last)
+{
+	HjgProgramPipeline before = *first;
+
+	before.sink = writer->tables.len / sizeof(HjgProgramTable);
+	append_pipeline(writer, &before);
+	return hjg_program_end_pipeline(writer, table, last);
+}
+
+bool
+hjg_program_end_pipeline(HjgProgramWriter *writer, HjgProgramTable table, bool last)
+{
+	/* one of them is the last pipeline */
+	if (writer->pipelines.len / sizeof(HjgProgramPipeline) >= HJG_PROGRAM_MAX_PIPELINES)
+		return hjg_program_refuse(writer, "it has too many tables");
+	writer->pipeline.sink = writer->tables.len / sizeof(HjgProgramTable);
+	appendBinaryStringInfo(&writer->tables, (const char *) &table, sizeof(table));
+	if (!write_segments(writer, last ? writer->nshares : 1))
+		return false;
 	if (!last)
-		appendBinaryStringInfo(&writer->pipelines, (const char *) &writer->shares[0].pipeline, sizeof(HjgProgramPipeline));
+		append_pipeline(writer, &writer->shares[0].pipeline);
 	return true;
 }
 

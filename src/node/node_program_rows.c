@@ -2,7 +2,8 @@
  * node_program_rows.c
  *	  Writes the rows of scans as pipelines of a program, and finds out who writes those of other nodes.
  *
- * A table is the beginning of a pipeline: its conditions, then its columns, each loaded when something needs it.
+ * A table is the beginning of a pipeline: its conditions, then its columns, each loaded when something needs it. A table that is read by two pipelines
+ * has the same rows, numbers of rows and numbers of strings in both.
  */
 #include "postgres.h"
 
@@ -149,29 +150,63 @@ scan_attributes(const PlanState *plan)
 	return attnos;
 }
 
-/* Collect a table's rows, and write its conditions; collected: values of the collection's columns. */
+/* Have all these columns been collected? */
+static bool
+are_collected(const HjgCollection *collection, const Bitmapset *attnos)
+{
+	int			n = 0;
+
+	for (int c = 0; c < collection->ncolumns; c++)
+		n += bms_is_member(collection->attnos[c], attnos);
+	return n == bms_num_members(attnos);
+}
+
+/* Collect a table's rows, or find them if another pipeline reads them, too; NULL: they cannot be read. */
+static HjgToldRows *
+collect_rows(HjgProgramWriter *writer, SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filter)
+{
+	HjgToldRows *rows;
+	const char *why;
+	ListCell   *lc;
+
+	foreach(lc, writer->tables_read)
+	{
+		rows = lfirst(lc);
+		if (rows->seq == seq && are_collected(&rows->collection, attnos))
+			return rows;
+	}
+	rows = palloc0(sizeof(HjgToldRows));
+	rows->seq = seq;
+	why = hjg_scan_collect(seq, attnos, filter, HJG_PROGRAM_MOST_LIVE, &rows->collection);
+	if (why != NULL)
+	{
+		hjg_program_refuse(writer, why);
+		return NULL;
+	}
+	rows->words = palloc0((rows->collection.ncolumns + 1) * sizeof(HjgProgramWords));
+	writer->tables_read = lappend(writer->tables_read, rows);
+	return rows;
+}
+
+/* Begin a pipeline with a table's rows, and write its conditions; collected: values of the collection's columns. */
 static HjgProgramValue *
-write_table(HjgProgramWriter *writer, SeqScanState *seq, const Bitmapset *attnos)
+write_table(HjgProgramWriter *writer, SeqScanState *seq, const Bitmapset *attnos, HjgToldRows **rows)
 {
 	HjgScanFilter *filter = hjg_scan_filter_create(seq, CurrentMemoryContext);
 	const AttrNumber *filter_attnos = NULL;
 	const HjgFilter *conditions = filter != NULL ? hjg_scan_filter_bound(filter, &filter_attnos) : NULL;
 	HjgProgramValue *collected;
-	const char *why;
 
 	if (seq->ss.ps.qual != NULL && conditions == NULL)
 	{
 		hjg_program_refuse(writer, "a table has conditions that are core's");
 		return NULL;
 	}
-	why = hjg_scan_collect(seq, attnos, filter, HJG_PROGRAM_MOST_LIVE, &writer->collection);
-	if (why != NULL)
-	{
-		hjg_program_refuse(writer, why);
+	*rows = collect_rows(writer, seq, attnos, filter);
+	if (*rows == NULL)
 		return NULL;
-	}
+	writer->collection = (*rows)->collection;
 	writer->desc = seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	HJG_ADD_COUNTS(writer->counts, writer->collection.counts);
 	collected = palloc0((writer->collection.ncolumns + 1) * sizeof(HjgProgramValue));
 	hjg_program_begin_pipeline(writer);
 	if (!describe_values(writer, collected) ||
@@ -198,7 +233,7 @@ give_collected(HjgProgramWriter *writer, const HjgToldRows *rows, bool wanted, H
 		value->attno = writer->collection.attnos[c];
 	}
 	else if (value->form == HJG_VALUE_WORD)
-		value->words = palloc0(sizeof(HjgProgramWords));
+		value->words = &rows->words[c];
 }
 
 static bool
@@ -206,7 +241,7 @@ write_scan(HjgProgramWriter *writer, PlanState *plan, const Bitmapset *wanted, H
 {
 	SeqScanState *seq = (SeqScanState *) plan;
 	const AttrNumber *attnos = scan_attributes(plan);
-	HjgToldRows *rows = palloc0(sizeof(HjgToldRows));
+	HjgToldRows *rows;
 	Bitmapset  *read = NULL;
 	Bitmapset  *uncoded;
 	HjgProgramValue *collected;
@@ -215,10 +250,9 @@ write_scan(HjgProgramWriter *writer, PlanState *plan, const Bitmapset *wanted, H
 		read = bms_add_member(read, attnos[w]);
 	uncoded = find_uncoded(seq->ss.ss_currentRelation, read);
 	read = bms_difference(read, uncoded);
-	collected = write_table(writer, seq, read);
+	collected = write_table(writer, seq, read, &rows);
 	if (collected == NULL)
 		return false;
-	*rows = (HjgToldRows) {.seq = seq, .collection = writer->collection};
 	for (int c = 0; c < writer->collection.ncolumns; c++)
 	{
 		const AttrNumber attno = writer->collection.attnos[c];

@@ -122,6 +122,7 @@ typedef struct HjgProgramRows
 	const RelOptInfo *rel;
 	Path	   *path;			/* a sequential scan, or an HjgPath, of one process */
 	RelOptInfo *driver;			/* the table whose rows drive the last pipeline */
+	Relids		nullable;		/* the side of an outer join that drives it, though it may be NULL; or NULL */
 	HjgProgramShape shape;		/* without groups */
 } HjgProgramRows;
 

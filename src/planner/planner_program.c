@@ -447,21 +447,44 @@ is_side_unique(PlannerInfo *root, const HjgPath *join, bool inner, RelOptInfo *d
 	return exprs != NIL && relation_has_unique_index_for(root, driver, NIL, exprs, operators);
 }
 
-/* Choose the side of a join that a program makes a hash table of; returns the table that drives the other one, or NULL. */
-static RelOptInfo *
-choose_driver(PlannerInfo *root, HjgPath *join, RelOptInfo *outer, RelOptInfo *inner)
+/* Choose the side of a join that a program makes a hash table of (join->reversed); false: neither is fit. */
+static bool
+choose_side(PlannerInfo *root, HjgPath *join, const HjgProgramRows *outer, const HjgProgramRows *inner)
 {
 	const JoinType type = join->jointype;
-	bool		fit;
 
 	join->reversed = type == JOIN_RIGHT || type == HJG_JOIN_RIGHT_SEMI || type == HJG_JOIN_RIGHT_ANTI;
-	if (type == JOIN_INNER || type == JOIN_LEFT || type == JOIN_RIGHT)
-		fit = is_side_unique(root, join, !join->reversed, join->reversed ? outer : inner);
-	else
-		fit = join->reversed || type == JOIN_SEMI || type == JOIN_ANTI;
-	if (!fit && type == JOIN_INNER)
-		fit = join->reversed = is_side_unique(root, join, false, outer);
-	return !fit ? NULL : join->reversed ? inner : outer;
+	if (type != JOIN_INNER && type != JOIN_LEFT && type != JOIN_RIGHT)
+		return join->reversed || type == JOIN_SEMI || type == JOIN_ANTI;
+	if (is_side_unique(root, join, !join->reversed, join->reversed ? outer->driver : inner->driver))
+		return true;
+	join->reversed = !join->reversed;
+	return is_side_unique(root, join, !join->reversed, join->reversed ? outer->driver : inner->driver);
+}
+
+/* Does any condition of a join read columns of these relations? */
+static bool
+reads_relations(const HjgPath *join, Relids relations)
+{
+	ListCell   *lc;
+
+	foreach(lc, join->restrictlist)
+		if (bms_overlap(lfirst_node(RestrictInfo, lc)->clause_relids, relations))
+			return true;
+	return false;
+}
+
+/*
+ * Find the side of an outer join that drives a join, though it may be NULL: its columns are NULL in a pipeline of its own for the preserved side.
+ * There may be one such join, whose rows drive all joins above it. Returns false if the join does not fit.
+ */
+static bool
+find_nullable(const HjgPath *join, const HjgProgramRows *built, const HjgProgramRows *driving, Relids *nullable)
+{
+	const bool	nullable_drives = join->jointype == (join->reversed ? JOIN_LEFT : JOIN_RIGHT);
+
+	*nullable = nullable_drives ? driving->rel->relids : driving->nullable;
+	return built->nullable == NULL && (driving->nullable == NULL || (!nullable_drives && !reads_relations(join, driving->nullable)));
 }
 
 /* Add the shapes of both sides of a join, and its own, with the memory of its table. */
@@ -520,6 +543,8 @@ hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate)
 	HjgQueryFacts *facts = candidate->facts;
 	HjgProgramRows *outer;
 	HjgProgramRows *inner;
+	const HjgProgramRows *built;
+	const HjgProgramRows *driving;
 	HjgProgramRows *known;
 	HjgProgramRows rows = {.rel = candidate->joinrel};
 	HjgCandidate pair;
@@ -539,15 +564,20 @@ hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate)
 	if (!are_keys_fit(&own) || !are_residuals_simple(&own))
 		return;
 	facts->programs.why = "a row of a join has several partners on either side";
-	rows.driver = choose_driver(root, &own, outer->driver, inner->driver);
-	if (rows.driver == NULL)
+	if (!choose_side(root, &own, outer, inner))
 		return;
-	rows.shape = own.reversed ?
-		add_shapes(&outer->shape, outer->rel->rows, hjg_planner_program_table_bytes(root, &own, outer->rel), &inner->shape, inner->rel->rows) :
-		add_shapes(&inner->shape, inner->rel->rows, hjg_planner_program_table_bytes(root, &own, inner->rel), &outer->shape, outer->rel->rows);
+	built = own.reversed ? outer : inner;
+	driving = own.reversed ? inner : outer;
+	if (!find_nullable(&own, built, driving, &rows.nullable))
+		return;
+	rows.driver = driving->driver;
+	rows.shape = add_shapes(&built->shape, built->rel->rows, hjg_planner_program_table_bytes(root, &own, built->rel), &driving->shape, driving->rel->rows);
+	/* for the rows of the preserved side all but the driving table is read once more */
+	if (rows.nullable != NULL)
+		rows.shape = add_shapes(&built->shape, 0, 0, &rows.shape, 0);
 	/* extremes of the rows of each key are made first */
 	if (hjg_planner_program_exists(&own) && list_length(own.restrictlist) > list_length(own.hashclauses))
-		rows.shape.collected += own.reversed ? outer->rel->rows : inner->rel->rows;
+		rows.shape.collected += built->rel->rows;
 	known = find_program_rows(facts, candidate->joinrel);
 	if (known == NULL && facts->programs.n == MOST_ROWS)
 		return;

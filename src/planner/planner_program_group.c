@@ -214,12 +214,42 @@ read_strings(PlannerInfo *root, const HjgGrouping *grouping)
 	return false;
 }
 
+/* Is an aggregate of expressions that are NULL where the columns of these relations are? It ignores such rows. */
+static bool
+ignores_nulls_of(PlannerInfo *root, const Aggref *aggregate, Relids relations)
+{
+	const TargetEntry *argument = list_length(aggregate->args) == 1 ? linitial_node(TargetEntry, aggregate->args) : NULL;
+
+	return argument != NULL && bms_overlap(pull_varnos(root, (Node *) argument->expr), relations) &&
+		!contain_nonstrict_functions((Node *) argument->expr);
+}
+
+/*
+ * Rows of the preserved side of an outer join, which come from a pipeline of their own, have NULL for columns of these relations, also where they
+ * have partners. Do such rows make no difference but that their group is there?
+ */
+static bool
+may_repeat_preserved(PlannerInfo *root, const HjgGrouping *grouping, Relids relations)
+{
+	ListCell   *lc;
+
+	foreach(lc, pull_var_clause((Node *) list_concat_copy(grouping->keys, grouping->target->exprs), PVC_INCLUDE_AGGREGATES | PVC_RECURSE_PLACEHOLDERS))
+		if (IsA(lfirst(lc), Var) && bms_is_member(((const Var *) lfirst(lc))->varno, relations))
+			return false;
+	foreach(lc, grouping->aggregates)
+		if (!ignores_nulls_of(root, lfirst_node(Aggref, lc), relations))
+			return false;
+	return grouping->distinct == NULL && grouping->keys != NIL;
+}
+
 /* Find why a program cannot compute what groups consist of, or NULL; sets the columns that they are made of. */
 static const char *
-check_terms(PlannerInfo *root, const HjgGrouping *grouping, ProgramColumns *columns)
+check_terms(PlannerInfo *root, const HjgGrouping *grouping, Relids nullable, ProgramColumns *columns)
 {
 	if (grouping->work.by_core > 0 || has_other_terms((Node *) grouping->arguments, NULL))
 		return "core's code, or a function of dates, computes a key or an argument";
+	if (nullable != NULL && !may_repeat_preserved(root, grouping, nullable))
+		return "rows of an outer join that have no partner change more than counts, sums and extremes of the others";
 	if (read_strings(root, grouping))
 		return "an argument is a string that has no number";
 	return find_program_columns(root, grouping, columns) ? NULL : "a key is made of a column that is no integer, numeric or string";
@@ -230,10 +260,10 @@ check_terms(PlannerInfo *root, const HjgGrouping *grouping, ProgramColumns *colu
  * come back.
  */
 static const char *
-check_grouping(PlannerInfo *root, const HjgGrouping *grouping, double rows, HjgPlannedProgram *program)
+check_grouping(PlannerInfo *root, const HjgGrouping *grouping, Relids nullable, double rows, HjgPlannedProgram *program)
 {
 	ProgramColumns columns;
-	const char *why = check_terms(root, grouping, &columns);
+	const char *why = check_terms(root, grouping, nullable, &columns);
 
 	if (why != NULL)
 		return why;
@@ -314,10 +344,10 @@ add_fetched(PlannerInfo *root, const HjgPlannedProgram *program, HjgProgramShape
 
 /* Find why a program cannot make the distinct values below the groups of a query, or NULL; sets their number. */
 static const char *
-check_distinct(PlannerInfo *root, const HjgGrouping *grouping, double rows, double *nvalues)
+check_distinct(PlannerInfo *root, const HjgGrouping *grouping, Relids nullable, double rows, double *nvalues)
 {
 	ProgramColumns columns;
-	const char *why = check_terms(root, grouping, &columns);
+	const char *why = check_terms(root, grouping, nullable, &columns);
 
 	if (why == NULL && (!are_keys_numbered(grouping, &columns) || !are_aggregates_numbers(grouping)))
 		why = "an aggregate is DISTINCT, of something else than numbers and few strings";
@@ -338,9 +368,9 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 
 	*program = (HjgPlannedProgram) {0};
 	if (rows != NULL)
-		why = grouping->distinct != NULL ? check_distinct(root, grouping, input_rel->rows, &grouped) : NULL;
+		why = grouping->distinct != NULL ? check_distinct(root, grouping, rows->nullable, input_rel->rows, &grouped) : NULL;
 	if (rows != NULL && why == NULL)
-		why = check_grouping(root, last, grouped, program);
+		why = check_grouping(root, last, rows->nullable, grouped, program);
 	hjg_planner_note_program(root, input_rel, why);
 	if (rows == NULL || why != NULL)
 		return false;
@@ -354,7 +384,7 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	add_fetched(root, program, &shape);
 	shape.table_bytes += hjg_planner_program_groups_bytes(root, grouping->keys, program->ngroups, list_length(last->arguments), shape.ntables == 1);
 	/* several GPUs would have parts of the groups, of which none can be left out */
-	program->time = hjg_planner_program_time(facts, &shape, program->first.n == 0 && program->ngroups <= MOST_GROUPS);
+	program->time = hjg_planner_program_time(facts, &shape, program->first.n == 0 && program->ngroups <= MOST_GROUPS && rows->nullable == NULL);
 	program->number = number_program(root, grouping, program->time.device.kind == HJG_KIND_CPU ? facts->hash_memory : 0);
 	if (hjg_force || !hjg_scan_program_refused(program->number))
 		return true;
@@ -423,7 +453,7 @@ hjg_planner_note_groups(PlannerInfo *root, const HjgGrouping *grouping, RelOptIn
 	ProgramColumns columns;
 	double		ngroups;
 
-	if (rows == NULL || check_terms(root, grouping, &columns) != NULL ||
+	if (rows == NULL || check_terms(root, grouping, rows->nullable, &columns) != NULL ||
 		!are_keys_numbered(grouping, &columns) || !are_aggregates_numbers(grouping) || !are_results_plain(grouping) ||
 		!is_having_simple(grouping->having))
 		return;

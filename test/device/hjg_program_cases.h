@@ -22,6 +22,7 @@ typedef struct ProgramShape
 	bool		whole;			/* the result has all groups */
 	bool		nested;			/* pipelines read the groups of those before */
 	bool		one_key;		/* tables and groups have one, whose bounds are told */
+	bool		shared_sinks;	/* pipelines have the sink of the one before */
 } ProgramShape;
 
 typedef struct ProgramGroup ProgramGroup;

@@ -180,6 +180,7 @@ typedef struct Writer
 {
 	Random		random;
 	const ProgramShape *shape;
+	hjg_u32		ncomplete;		/* tables that no further pipeline fills */
 	HjgProgram	head;
 	List		pipelines,
 				tables,
@@ -737,7 +738,7 @@ find_boolean(Writer *w)
 static void
 add_probe(Writer *w, HjgProgramPipeline *pipeline, const Relation *relation)
 {
-	const hjg_u32 t = below(w, (hjg_u32) w->tables.n);
+	const hjg_u32 t = below(w, w->ncomplete);
 	const HjgProgramTable *table = table_of(w, t);
 	const HjgProgramOp op = one_in(w, 2) ? HJG_PROGRAM_PROBE_LEFT : (HjgProgramOp) (HJG_PROGRAM_PROBE_INNER + below(w, 4));
 	const hjg_u32 left = below(w, HJG_PROGRAM_REGISTERS - table->nkeys);
@@ -805,7 +806,7 @@ write_steps(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 					add_step(w, pipeline, HJG_PROGRAM_FILTER, 0, (hjg_u32) one, 0);
 				break;
 			case 7:
-				if (w->tables.n > 0 && pipeline != &w->result && !w->shape->nested)
+				if (w->ncomplete > 0 && pipeline != &w->result && !w->shape->nested)
 					add_probe(w, pipeline, relation);
 		}
 	}
@@ -885,13 +886,27 @@ write_groups(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline, 
 	pipeline->sink = (hjg_u32) w->tables.n - 1;
 }
 
+/* Have a pipeline fill the table that the one before it fills: from the same registers, of which some have other values. */
+static void
+share_sink(Writer *w, const Relation *relation, const HjgProgramPipeline *before, HjgProgramPipeline *pipeline)
+{
+	const HjgProgramTable *table = table_of(w, before->sink);
+
+	pipeline->sink = before->sink;
+	memcpy(pipeline->keys, before->keys, sizeof(pipeline->keys));
+	memcpy(pipeline->payload, before->payload, sizeof(pipeline->payload));
+	for (hjg_u32 k = 0; k < table->nkeys; k++)
+		if (one_in(w, 2) || table->nkeys == 1)
+			load_value(w, relation, pipeline, pipeline->keys[k]);
+}
+
 /* Choose where a pipeline's rows come from. */
 static hjg_u32
 choose_source(Writer *w)
 {
-	const hjg_u32 t = w->tables.n > 0 ? below(w, (hjg_u32) w->tables.n) : 0;
+	const hjg_u32 t = w->ncomplete > 0 ? below(w, w->ncomplete) : 0;
 
-	return w->tables.n > 0 && table_of(w, t)->has_groups ? t : HJG_PROGRAM_FROM_SEGMENTS;
+	return w->ncomplete > 0 && table_of(w, t)->has_groups ? t : HJG_PROGRAM_FROM_SEGMENTS;
 }
 
 /* Write the steps and the order of the result, whose groups are these. */
@@ -1151,7 +1166,8 @@ evaluate_pipeline(Writer *w, hjg_u32 p)
 	const size_t nrows = of_rows ? relation->first_row[relation->nsegments] : w->filled[pipeline->source]->entries.n;
 	HjgProgramTable *table = (HjgProgramTable *) w->tables.data + pipeline->sink;
 
-	w->filled[pipeline->sink] = index_create(table->has_groups ? sizeof(ProgramGroup) : sizeof(Entry), table->nkeys);
+	if (w->filled[pipeline->sink] == NULL)
+		w->filled[pipeline->sink] = index_create(table->has_groups ? sizeof(ProgramGroup) : sizeof(Entry), table->nkeys);
 	for (hjg_u32 row = 0; row < nrows; row++)
 	{
 		Cell		regs[HJG_PROGRAM_REGISTERS];
@@ -1308,6 +1324,7 @@ write_block(Writer *w, ProgramCase *c)
 		HjgProgramTable *table = (HjgProgramTable *) w->tables.data + i;
 
 		table->expected_rows = estimate(w, table->max_rows);
+		bound_arguments(w, i);
 		bound_key(w, i);
 	}
 	head.pipelines = place_array(&block, &w->pipelines);
@@ -1408,22 +1425,28 @@ program_create(ProgramCase *c, hjg_u64 seed, const ProgramShape *shape)
 	for (hjg_u32 p = 0; p < shape->npipelines; p++)
 	{
 		const bool	last = p + 1 == shape->npipelines;
-		HjgProgramPipeline pipeline = {.source = choose_source(w)};
+		const HjgProgramPipeline *before = (const HjgProgramPipeline *) w->pipelines.data + p - 1;
+		const bool	shares = shape->shared_sinks && p > 0 && one_in(w, 2) && (!last || table_of(w, before->sink)->has_groups);
+		HjgProgramPipeline pipeline = {0};
 
+		w->ncomplete = (hjg_u32) w->tables.n - (shares ? 1 : 0);
+		pipeline.source = choose_source(w);
 		memset(w->boolean, 0, sizeof(w->boolean));
 		if (pipeline.source == HJG_PROGRAM_FROM_SEGMENTS)
 			write_relation(w, &w->relations[p], &pipeline);
 		else
 			pipeline.nrows = table_of(w, pipeline.source)->max_rows;
 		write_steps(w, &w->relations[p], &pipeline);
-		if (last || shape->nested || (!shape->repeated_keys && one_in(w, 3)))
+		if (shares)
+			share_sink(w, &w->relations[p], before, &pipeline);
+		else if (last || shape->nested || (!shape->repeated_keys && one_in(w, 3)))
 			write_groups(w, &w->relations[p], &pipeline, last);
 		else
 			write_table(w, &w->relations[p], &pipeline);
 		list_add(&w->pipelines, &pipeline, 1);
 		evaluate_pipeline(w, p);
-		bound_arguments(w, pipeline.sink);
 	}
+	w->ncomplete = (hjg_u32) w->tables.n;
 	write_result(w, (hjg_u32) w->tables.n - 1);
 	evaluate_result(w);
 	answer(w, c);

@@ -202,6 +202,9 @@ test_all_answers(void)
 	test_answers("of more rows", &(ProgramShape) {.most_rows = 20000}, 8 * times);
 	test_answers("with many groups", &(ProgramShape) {.most_rows = 30000, .many_groups = true}, 4 * times);
 	test_answers("with groups of groups", &(ProgramShape) {.npipelines = 3, .most_rows = 300, .nested = true}, 20 * times);
+	test_answers("whose pipelines share sinks", &(ProgramShape) {.npipelines = 4, .most_rows = 300, .shared_sinks = true}, 60 * times);
+	test_answers("whose pipelines share sinks with one key", &(ProgramShape) {.npipelines = 4, .most_rows = 2000, .one_key = true, .shared_sinks = true}, 40 * times);
+	test_answers("whose pipelines share groups that grow", &(ProgramShape) {.npipelines = 3, .most_rows = 20000, .many_groups = true, .outgrown = true, .shared_sinks = true}, 4 * times);
 	test_answers("with keys that come twice", &(ProgramShape) {.npipelines = 2, .most_rows = 200, .repeated_keys = true}, 8 * times);
 	machine->generous_bytes = 0;
 	test_answers("whose tables grow", &(ProgramShape) {.npipelines = 3, .most_rows = 30000, .many_groups = true, .outgrown = true}, 4 * times);
@@ -778,7 +781,8 @@ test_breakages(void)
 			{"a pipeline's segments elsewhere", IN_ARRAY(pipelines, HjgProgramPipeline, 1, first_segment), UINT32_MAX},
 			{"very many segments", IN_ARRAY(pipelines, HjgProgramPipeline, 1, nsegments), UINT32_MAX},
 			{"too many columns", IN_ARRAY(pipelines, HjgProgramPipeline, 2, ncolumns), HJG_PROGRAM_MAX_COLUMNS + 1},
-			{"a table that is filled twice", IN_ARRAY(pipelines, HjgProgramPipeline, 1, sink), 0},
+			{"a table that is filled twice, with another one between", IN_ARRAY(pipelines, HjgProgramPipeline, 2, sink), 0},
+			{"tables that no pipeline fills", IN_HEAD(tables.n), 4},
 			{"a table that is none", IN_ARRAY(pipelines, HjgProgramPipeline, 1, sink), 3},
 			{"a table far away", IN_ARRAY(pipelines, HjgProgramPipeline, 2, sink), UINT32_MAX},
 			{"another number of rows", IN_ARRAY(pipelines, HjgProgramPipeline, 2, nrows), pipelines[2].nrows + 1},

@@ -362,18 +362,43 @@ sub total_order
 	return 'order by ' . join(', ', map { $_ . pick('', '', ' desc', ' nulls first', ' desc nulls last') } @first, 1 .. $n);
 }
 
+# An outer join whose preserved side has several partners for a row, or none.
+sub outer_tree
+{
+	my ($s) = @_;
+	my ($preserved, $nullable) = map { join_tree($s, pick(1, 1, 1, 2)) } 1 .. 2;
+	my @ids = columns(sub { $_[0]{unique} }, HjgQuery::leaves($preserved));
+	my @refs = columns(sub { $_[0]{ref} }, HjgQuery::leaves($nullable));
+	return undef if !@ids || !@refs;
+	my @cond = (pick(@refs)->[0] . ' = ' . pick(@ids)->[0]);
+	push @cond, condition(pick(HjgQuery::leaves($nullable))) if chance(0.4);
+	return chance(0.3) ? { kind => 'join', type => 'right join', l => $nullable, r => $preserved, cond => \@cond } : { kind => 'join', type => 'left join', l => $preserved, r => $nullable, cond => \@cond };
+}
+
+# The leaves of the two sides of an outer join.
+sub sides
+{
+	my ($join) = @_;
+	return map { [ HjgQuery::leaves($_) ] } $join->{type} eq 'left join' ? ($join->{l}, $join->{r}) : ($join->{r}, $join->{l});
+}
+
 sub make_query
 {
 	my ($s) = @_;
 	return HjgQuery::make_query($s) if chance(0.015);
 	my %q = (with => [], where => [], tail => '', settings => {}, select => []);
-	$q{from} = join_tree($s, pick(1, 1, 1, 2, 2, 2, 3, 4, chance(0.3) ? 6 : 2));
+	my $outer = chance(0.15) ? outer_tree($s) : undef;
+	$q{from} = $outer // join_tree($s, pick(1, 1, 1, 2, 2, 2, 3, 4, chance(0.3) ? 6 : 2));
 	my @l = HjgQuery::leaves($q{from});
-	push @{ $q{where} }, condition(pick(@l)) foreach 1 .. pick(0, 0, 0, 1, 1, 2);
-	push @{ $q{where} }, exists_qual($s, @l) if chance(0.2);
+	# keys of the preserved side, and aggregates of the other one
+	my ($of_keys, $of_items) = $outer && chance(0.85) ? sides($outer) : (\@l, \@l);
+	push @{ $q{where} }, condition(pick(@$of_keys)) foreach 1 .. pick(0, 0, 0, 1, 1, 2);
+	push @{ $q{where} }, exists_qual($s, @$of_keys) if chance(0.2);
 	push @{ $q{where} }, HjgQuery::scalar_qual($s, pick(@l)) if chance(0.01);
-	my @keys = map { key(@l) } 1 .. pick(0, 0, 1, 1, 1, 2, 2, 3, 4);
-	my @items = map { item(@l) } 1 .. pick(1, 1, 2, 3, 5);
+	my @keys = map { key(@$of_keys) } 1 .. pick(0, 0, 1, 1, 1, 2, 2, 3, 4);
+	push @keys, key(@$of_keys) if $outer && !@keys;
+	my @items = map { item(@$of_items) } 1 .. pick(1, 1, 2, 3, 5);
+	@items = map { $_ ne 'count(*)' ? $_ : 'count(' . pick(columns(sub { $_[0]{int} }, @$of_items))->[0] . ')' } @items if $outer && chance(0.9);
 	if (chance(0.12))
 	{
 		# the node makes no average beside DISTINCT values

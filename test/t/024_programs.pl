@@ -162,7 +162,40 @@ my @queries = (
 	'SELECT o.word, count(*), min(l.quantity) FROM lines l LEFT JOIN orders o ON o.id = l.order_id AND o.total > 99 GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 30',
 	'SELECT o.word, p.word, count(*) FROM lines l JOIN orders o ON o.id = l.order_id JOIN orders p ON p.id = o.customer WHERE l.quantity = 3 GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 30',
 	'SELECT c.id, c.text, count(*) FROM lines l JOIN orders o ON o.id = l.order_id JOIN long_texts c ON c.id = o.customer GROUP BY c.id ORDER BY 3 DESC, 1 LIMIT 8');
+# outer joins whose preserved side has several partners for a row, or none
+my $of_customers = 'FROM customers c LEFT JOIN orders o ON o.customer = c.id';
+my @outer = (
+	"SELECT c.id, count(o.id), sum(o.total), min(o.day), max(o.total), avg(o.total) $of_customers GROUP BY 1 ORDER BY 1",
+	"SELECT c.id, count(o.id) $of_customers AND o.word LIKE '%ab%' AND o.total > 30 GROUP BY 1 ORDER BY 2, 1 LIMIT 40",
+	"SELECT c.id, c.name, sum(o.total) $of_customers AND o.day > date '1997-05-01' GROUP BY 1 HAVING sum(o.total) > 100 OR count(o.total) = 0 ORDER BY 3 DESC NULLS FIRST, 1",
+	"SELECT c.name, count(o.note), sum(o.id * 2 - c.region) $of_customers AND o.total < 7 WHERE c.region IN (1, 2, 5) GROUP BY 1 ORDER BY 1",
+	"SELECT c.region, c.name, avg(o.total * (1 - o.total)) $of_customers AND o.priority = 'P9' GROUP BY 1, 2 ORDER BY 1, 2",
+	"SELECT c.region, count(o.id) FILTER (WHERE o.total > 50), sum(o.total) FROM orders o RIGHT JOIN customers c ON c.id = o.customer AND o.day < date '1995-03-01' GROUP BY 1 ORDER BY 1",
+	"SELECT n, count(*) FROM (SELECT c.id, count(o.id) AS n $of_customers AND o.id % 2 IS NOT NULL AND o.id > 20000 GROUP BY 1) x GROUP BY 1 ORDER BY 1",
+	"SELECT n, count(*) FROM (SELECT c.id, count(o.id) AS n $of_customers AND o.id > 20000 GROUP BY 1) x GROUP BY 1 ORDER BY 1",
+	"SELECT p.text, c.id, count(o.id) FROM customers c JOIN long_texts p ON p.id = c.id LEFT JOIN orders o ON o.customer = c.id AND o.total > 99 GROUP BY p.id, c.id ORDER BY 3 DESC, 2 LIMIT 9",
+	"SELECT c.region, count(l.line), sum(l.price) FROM customers c LEFT JOIN (orders o JOIN lines l ON l.order_id = o.id AND l.quantity = 7) ON o.customer = c.id GROUP BY 1 ORDER BY 1",
+	"SELECT o.id, o.word, count(l.line), max(l.sent) FROM orders o LEFT JOIN lines l ON l.order_id = o.id AND l.quantity > 48 WHERE o.total < 2 GROUP BY o.id ORDER BY 3 DESC, 1 LIMIT 30",
+	"SELECT o.priority, sum(l.price), count(l.mode) FROM orders o JOIN customers c ON c.id = o.customer LEFT JOIN lines l ON l.order_id = o.id WHERE c.region = 3 GROUP BY 1 ORDER BY 1",
+	"SELECT c.id, sum(x.s), count(x.n) FROM customers c LEFT JOIN (SELECT customer, part, sum(price) AS s, count(*) AS n FROM orders JOIN lines ON order_id = id GROUP BY 1, 2) x ON x.customer = c.id GROUP BY 1 ORDER BY 1",
+	"SELECT c.region, count(o.id) $of_customers WHERE EXISTS (SELECT FROM long_texts t WHERE t.id = c.id AND t.text IS NULL) GROUP BY 1 ORDER BY 1");
+my @outer_programs = (1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1);
+# their rows without partners would have to be told from those with some
+my @no_outer = (
+	"SELECT c.id, count(*) $of_customers GROUP BY 1 ORDER BY 1",
+	"SELECT c.id, count(o.id), sum(c.region) $of_customers GROUP BY 1 ORDER BY 1",
+	"SELECT c.id, sum(COALESCE(o.total, 1)) $of_customers GROUP BY 1 ORDER BY 1",
+	"SELECT c.id, sum(CASE WHEN o.total IS NULL THEN 1 ELSE 0 END) $of_customers GROUP BY 1 ORDER BY 1",
+	"SELECT c.region, o.priority, count(o.id) $of_customers GROUP BY 1, 2 ORDER BY 1, 2",
+	"SELECT c.region, count(DISTINCT o.priority) $of_customers GROUP BY 1 ORDER BY 1",
+	"SELECT count(o.id), sum(o.total) $of_customers",
+	"SELECT c.id, count(o.id), count(p.id) $of_customers LEFT JOIN orders p ON p.customer = c.id AND p.total > 90 GROUP BY 1 ORDER BY 1",
+	"SELECT c.region, count(o.id) $of_customers LEFT JOIN long_texts t ON t.id = o.id GROUP BY 1, t.id ORDER BY 1, 2",
+	"SELECT c.region, count(o.id) $of_customers AND o.total > c.region * 10 GROUP BY 1 ORDER BY 1",
+	"SELECT l.mode, count(*) FROM lines l JOIN (customers c LEFT JOIN orders o ON o.customer = c.id) ON l.order_id = o.id GROUP BY 1 ORDER BY 1");
+push @queries, @outer, @no_outer;
 my @programs = (1) x @queries;
+splice @programs, @queries - @no_outer - @outer, @outer + @no_outer, @outer_programs, (0) x (@no_outer - 1), 1;
 my ($first) = grep { $queries[$_] =~ /ORDER BY s DESC NULLS LAST/ } 0 .. $#queries;
 my ($matched) = grep { $queries[$_] =~ /o39999/ } 0 .. $#queries;
 my ($fetched) = grep { $queries[$_] =~ /o\.note, sum/ } 0 .. $#queries;
