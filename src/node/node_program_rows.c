@@ -163,7 +163,7 @@ are_collected(const HjgCollection *collection, const Bitmapset *attnos)
 
 /* Collect a table's rows, or find them if another pipeline reads them, too; NULL: they cannot be read. */
 static HjgToldRows *
-collect_rows(HjgProgramWriter *writer, SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filter)
+collect_table(HjgProgramWriter *writer, SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filter)
 {
 	HjgToldRows *rows;
 	const char *why;
@@ -202,7 +202,7 @@ write_table(HjgProgramWriter *writer, SeqScanState *seq, const Bitmapset *attnos
 		hjg_program_refuse(writer, "a table has conditions that are core's");
 		return NULL;
 	}
-	*rows = collect_rows(writer, seq, attnos, filter);
+	*rows = collect_table(writer, seq, attnos, filter);
 	if (*rows == NULL)
 		return NULL;
 	writer->collection = (*rows)->collection;

@@ -185,14 +185,83 @@ matches_like(const HjgFilter *leaf, HjgBytes value)
 	return true;
 }
 
+static inline bool
+passes_leaf(const HjgFilter *leaf, HjgBytes value)
+{
+	const HjgBytes tested = leaf->slice != NULL ? hjg_vector_slice(value, leaf->slice) : value;
+
+	return (leaf->kind == HJG_FILTER_LIKE ? matches_like(leaf, tested) : is_in_list(leaf, tested)) != leaf->negated;
+}
+
+/* ---------- strings that lie one behind the other ---------- */
+
+/* Bytes between such strings, at most: a length, and padding. */
+#define MOST_BETWEEN 16
+
+/* Fewer strings are searched one by one. */
+#define LEAST_TOGETHER 8
+
+/* Find the longest string that values must have within, wherever that is; NULL: there is none. */
+static const HjgBytes *
+longest_within(const HjgFilter *leaf)
+{
+	const HjgBytes *longest = NULL;
+
+	for (int b = 1; leaf->kind == HJG_FILTER_LIKE && leaf->slice == NULL && b < leaf->nset - 1; b++)
+		if (longest == NULL || leaf->bytes[b].nbytes > longest->nbytes)
+			longest = &leaf->bytes[b];
+	return longest;
+}
+
+/* Count the rows from the first one on that are tested and whose values lie one behind the other. */
+static int
+count_together(const HjgBytes *values, int nrows, const bool *pass)
+{
+	int			n = 1;
+
+	while (n < nrows && pass[n] && (uintptr_t) values[n].data - (uintptr_t) (values[n - 1].data + values[n - 1].nbytes) <= MOST_BETWEEN)
+		n++;
+	return n;
+}
+
+/* Test such values: all of their memory is searched at once for a string that they must have within, and those that have it are looked at. */
+static void
+test_together(const HjgFilter *leaf, const HjgBytes *within, const HjgBytes *values, int n, bool *pass)
+{
+	const char *end = values[n - 1].data + values[n - 1].nbytes;
+	const char *at = values[0].data;
+	int			i = 0;
+
+	while (i < n)
+	{
+		const char *found = memmem(at, end - at, within->data, within->nbytes);
+
+		for (; i < n && (found == NULL || values[i].data + values[i].nbytes < found + within->nbytes); i++)
+			pass[i] = leaf->negated;
+		/* it may begin before a value */
+		at = found != NULL ? found + 1 : end;
+		if (i < n && found >= values[i].data)
+		{
+			pass[i] = matches_like(leaf, values[i]) != leaf->negated;
+			at = values[i].data + values[i].nbytes;
+			i++;
+		}
+	}
+}
+
 void
 hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass)
 {
-	for (int i = 0; i < nrows; i++)
-		if (pass[i])
-		{
-			const HjgBytes value = leaf->slice != NULL ? hjg_vector_slice(values[i], leaf->slice) : values[i];
+	const HjgBytes *within = longest_within(leaf);
+	int			n;
 
-			pass[i] = (leaf->kind == HJG_FILTER_LIKE ? matches_like(leaf, value) : is_in_list(leaf, value)) != leaf->negated;
-		}
+	for (int i = 0; i < nrows; i += n)
+	{
+		n = pass[i] && within != NULL ? count_together(values + i, nrows - i, pass + i) : 1;
+		if (n >= LEAST_TOGETHER)
+			test_together(leaf, within, values + i, n, pass + i);
+		else
+			for (int row = i; row < i + n; row++)
+				pass[row] = pass[row] && passes_leaf(leaf, values[row]);
+	}
 }
