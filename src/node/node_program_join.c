@@ -325,6 +325,31 @@ write_probe(HjgProgramWriter *writer, const WrittenJoin *written, const Bitmapse
 	return true;
 }
 
+/* Have the built side's keys in the driving side's registers: partners have equal ones. */
+static void
+give_keys(const WrittenJoin *written)
+{
+	for (int k = 0; k < written->nkeys && written->probe == HJG_PROGRAM_PROBE_INNER; k++)
+	{
+		const HjgProgramValue *driving = &written->values[written->driving][written->keys[written->driving][k]];
+		HjgProgramValue *built = &written->values[written->built][written->keys[written->built][k]];
+
+		built->nullable = false;
+		built->collected = driving->collected;
+		built->reg = driving->reg;
+		built->of_group = driving->of_group;
+	}
+}
+
+/* Leave out keys of the built side that the driving side has. */
+static Bitmapset *
+drop_keys(const WrittenJoin *written, Bitmapset *payload)
+{
+	for (int k = 0; k < written->nkeys && written->probe == HJG_PROGRAM_PROBE_INNER; k++)
+		payload = bms_del_member(payload, written->keys[written->built][k]);
+	return payload;
+}
+
 /* Make the join's conditions beside its keys, with operands evaluated. */
 static bool
 make_residual(HjgProgramWriter *writer, const WrittenJoin *written, List *quals, HjgFilter *all)
@@ -414,7 +439,7 @@ hjg_program_write_join(HjgProgramWriter *writer, HjgJoinState *join, const Bitma
 	const bool	inner = join->terms.jointype == JOIN_INNER;
 	Bitmapset  *columns = NULL;
 	HjgFilter	residual;
-	const Bitmapset *payload;
+	Bitmapset  *payload;
 
 	written.columns = palloc0((list_length(cscan->custom_scan_tlist) + 1) * sizeof(HjgProgramValue));
 	written.payload_of = palloc((list_length(cscan->custom_scan_tlist) + 1) * sizeof(int));
@@ -442,9 +467,13 @@ hjg_program_write_join(HjgProgramWriter *writer, HjgJoinState *join, const Bitma
 	if (written.built == written.preserved && !note_outer(writer, join))
 		return false;
 	payload = bms_copy(written.read[written.built]);
-	if (!find_keys(writer, &written, HJG_SIDE_PROBE) || !find_keys(writer, &written, HJG_SIDE_BUILD) ||
-		!write_build(writer, &written, payload) || !write_side(writer, &written, written.driving) || !write_probe(writer, &written, payload) ||
-		(inner && !hjg_program_write_filter(writer, &residual, NULL, written.columns)))
+	if (!find_keys(writer, &written, HJG_SIDE_PROBE) || !find_keys(writer, &written, HJG_SIDE_BUILD))
+		return false;
+	payload = drop_keys(&written, payload);
+	if (!write_build(writer, &written, payload) || !write_side(writer, &written, written.driving) || !write_probe(writer, &written, payload))
+		return false;
+	give_keys(&written);
+	if (inner && !hjg_program_write_filter(writer, &residual, NULL, written.columns))
 		return false;
 	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
 		values[w] = written.columns[from[w]];
