@@ -219,7 +219,7 @@ hjg_device_launch(HjgCpuLaunch *launch)
 
 	launch->cancelled = false;
 	TRY(hjg_device_make_filters(run, launch->a));
-	hjg_device_plan_steps(&launch->plan, launch->a, run->ranks, run->filters, wanted_registers(launch));
+	hjg_device_plan_steps(&launch->plan, launch->a, run->ranks, run->filters, wanted_registers(launch), launch->marked_only);
 	for (int w = 0; w < nworkers; w++)
 		run->workers[w].started = false;
 	hjg_pool_run(pool, (int) launch->npieces, run_piece, launch);

@@ -73,10 +73,20 @@ count_tested(const HjgCpuPlan *plan, hjg_u32 s)
 		steps[2].left == steps[1].to && (plan->live[s + 2] & BIT(steps[1].to)) == 0 ? 3 : 0;
 }
 
+/* Must a step be done, if these registers are read behind it? Rows that have passed all steps before need no filter, and no look-up for its own sake. */
+static bool
+is_needed(const HjgCpuPlan *plan, const HjgProgramStep *step, hjg_u32 wanted)
+{
+	const bool	drops_rows = step->op >= HJG_PROGRAM_FILTER && step->op != HJG_PROGRAM_PROBE_LEFT;
+
+	return (drops_rows && !plan->passed) || (wanted & hjg_device_registers_set(plan->a, step)) != 0;
+}
+
 void
-hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, const HjgBloom *filters, hjg_u32 wanted)
+hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, const HjgBloom *filters, hjg_u32 wanted, bool passed)
 {
 	plan->a = a;
+	plan->passed = passed;
 	plan->ranks = ranks;
 	plan->filters = filters;
 	plan->source = a->from_groups && ranks[a->source_number].words != NULL ? &ranks[a->source_number] : NULL;
@@ -84,12 +94,21 @@ hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks
 	for (hjg_u32 s = a->nsteps; s-- > 0;)
 	{
 		plan->live[s] = wanted;
-		plan->dead[s] = plan->steps[s].op < HJG_PROGRAM_FILTER && (wanted & hjg_device_registers_set(a, &plan->steps[s])) == 0;
+		plan->dead[s] = !is_needed(plan, &plan->steps[s], wanted);
 		if (plan->dead[s])
 			continue;
 		wanted = (wanted & ~hjg_device_registers_set(a, &plan->steps[s])) | registers_read(a, &plan->steps[s]);
 	}
 	plan->unset = wanted;
 	for (hjg_u32 s = 0; s < a->nsteps; s++)
-		plan->tested[s] = count_tested(plan, s);
+		plan->tested[s] = passed ? 0 : count_tested(plan, s);
+}
+
+bool
+hjg_device_looks_up(const HjgCpuPlan *plan)
+{
+	for (hjg_u32 s = 0; s < plan->a->nsteps; s++)
+		if (plan->steps[s].op >= HJG_PROGRAM_PROBE_INNER && !plan->dead[s])
+			return true;
+	return false;
 }

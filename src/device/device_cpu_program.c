@@ -109,7 +109,7 @@ threads_fill(HjgMachineRun *run, HjgTableFill *fill, hjg_u64 nrows, hjg_u32 *fla
 {
 	HjgCpuRun  *own = (HjgCpuRun *) run;
 
-	if (!hjg_device_may_rank(fill, nrows))
+	if (!hjg_device_may_rank(own, fill, nrows))
 		return false;
 	*status = hjg_device_make_ranks(own, &own->ranks[fill->number], fill, flags);
 	return true;

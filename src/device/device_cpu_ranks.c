@@ -8,7 +8,8 @@
  *
  * Rows come twice.  First threads set bits, mark the rows that come to the sink, and find between which numbers the payload is; then the rows,
  * or groups, are counted, and there is memory for exactly as many records, in which a value of a hash table takes no more bytes than
- * the distance from the least one needs; groups have their totals alone.  In the second pass the marked rows write their records, or are added to them.
+ * the distance from the least one needs; groups have their totals alone.  In the second pass the marked rows write their records, or are added to them;
+ * steps that only find out which rows these are, filters and some look-ups, are left out.
  *
  * Kept columns are read both times.  Whatever has come to be of them between, a key that was not there has no record, and a value that
  * does not fit ends the program.
@@ -40,8 +41,12 @@ typedef struct RankedRows
 static hjg_u32
 set_bits(const RankedRows *ranked, hjg_u64 word, hjg_u64 bits)
 {
-	const hjg_u64 old = __atomic_fetch_or(&ranked->ranks->words[word].bits, bits, __ATOMIC_RELAXED);
+	hjg_u64    *to = &ranked->ranks->words[word].bits;
+	hjg_u64		old = __atomic_load_n(to, __ATOMIC_RELAXED);
 
+	/* keys of groups come many times */
+	if ((bits & ~old) != 0)
+		old = __atomic_fetch_or(to, bits, __ATOMIC_RELAXED);
 	return ranked->unique && (old & bits) != 0 ? HJG_K_KEY_TWICE : 0;
 }
 
@@ -517,24 +522,25 @@ hjg_device_make_ranks(HjgCpuRun *run, HjgCpuRanks *ranks, HjgTableFill *fill, hj
 	return status;
 }
 
-/* Do rows take part in look-ups before they come to their groups? Then they should come once. */
+/* Are rows looked up when they come for the second time? Then they should come once. */
 static bool
-has_probes(const HjgTableFill *fill)
+look_up_twice(const HjgCpuRun *run, const HjgTableFill *fill)
 {
+	HjgCpuPlan	plan;
+
 	for (hjg_u32 f = 0; f < fill->nfeeds; f++)
 	{
 		const HjgKPipeline *a = &fill->feeds[f].args;
-		const HjgProgramStep *steps = HJG_PROGRAM_AT(const HjgProgramStep, a->steps);
 
-		for (hjg_u32 s = 0; s < a->nsteps; s++)
-			if (steps[s].op >= HJG_PROGRAM_PROBE_INNER)
-				return true;
+		hjg_device_plan_steps(&plan, a, run->ranks, run->filters, hjg_device_sink_registers(a), true);
+		if (hjg_device_looks_up(&plan))
+			return true;
 	}
 	return false;
 }
 
 bool
-hjg_device_may_rank(const HjgTableFill *fill, hjg_u64 nrows)
+hjg_device_may_rank(const HjgCpuRun *run, const HjgTableFill *fill, hjg_u64 nrows)
 {
 	const HjgProgramTable *table = fill->table;
 	const hjg_u64 distance = (hjg_u64) table->greatest_key - (hjg_u64) table->least_key;
@@ -543,5 +549,5 @@ hjg_device_may_rank(const HjgTableFill *fill, hjg_u64 nrows)
 	if (!table->has_bounds || distance / HJG_PROGRAM_MOST_RANKED >= (nrows > LEAST_ROWS ? nrows : LEAST_ROWS) || (table->has_groups && distance >= INT32_MAX))
 		return false;
 	/* a table has one of the rows with the same key, which is not always the first one */
-	return table->has_groups ? fill->feeds[0].args.near_slots == 0 && !has_probes(fill) : table->unique || table->npayload == 0;
+	return table->has_groups ? fill->feeds[0].args.near_slots == 0 && !look_up_twice(run, fill) : table->unique || table->npayload == 0;
 }

@@ -101,6 +101,7 @@ hjg_device_rank(const HjgCpuRanks *ranks, hjg_u64 distance)
 typedef struct HjgCpuPlan
 {
 	const HjgKPipeline *a;
+	bool		passed;			/* rows come once more that have passed all steps */
 	const HjgProgramStep *steps;
 	const HjgCpuRanks *ranks;	/* of each table, */
 	const HjgBloom *filters;	/* and a filter of its hashes */
@@ -214,8 +215,14 @@ hjg_device_hash_keys(HjgCpuRows *rows, const hjg_u8 *keys, hjg_u32 nkeys, bool n
 
 /* ---- device_cpu_plan.c ---- */
 
-/* Plan the steps of a pipeline or a result, with the run's ranks and filters; wanted: a bit for each register that is read behind them. */
-extern void hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, const HjgBloom *filters, hjg_u32 wanted);
+/*
+ * Plan the steps of a pipeline or a result, with the run's ranks and filters; wanted: a bit for each register that is read behind them; passed: of
+ * rows that have passed all of them before.
+ */
+extern void hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, const HjgBloom *filters, hjg_u32 wanted,
+								  bool passed);
+/* Are rows looked up in tables? */
+extern bool hjg_device_looks_up(const HjgCpuPlan *plan);
 /* Find the registers that a step sets: a bit for each. */
 extern hjg_u32 hjg_device_registers_set(const HjgKPipeline *a, const HjgProgramStep *step);
 
@@ -235,7 +242,7 @@ extern void hjg_device_run_steps(const HjgCpuPlan *plan, const HjgKColumn *colum
 /* ---- device_cpu_ranks.c ---- */
 
 /* Can a table of about so many rows, or groups, be made by ranks, with less memory than by hashes? */
-extern bool hjg_device_may_rank(const HjgTableFill *fill, hjg_u64 nrows);
+extern bool hjg_device_may_rank(const HjgCpuRun *run, const HjgTableFill *fill, hjg_u64 nrows);
 /* Make a hash table of the pieces' rows, or groups; nothing of it is left if there are flags. */
 extern HjgStatus hjg_device_make_ranks(HjgCpuRun *run, HjgCpuRanks *ranks, HjgTableFill *fill, hjg_u32 *flags);
 extern void hjg_device_free_ranks(HjgCpuRun *run, HjgCpuRanks *ranks);
