@@ -42,7 +42,9 @@ typedef enum HjgValueForm
 /* Rows of a table as a program reads them, which it can tell by numbers. */
 typedef struct HjgToldRows
 {
-	SeqScanState *seq;
+	int			nscans;
+	SeqScanState **scans;		/* of the table, or of its partitions, */
+	int		   *first_segment;	/* and the first segment of each */
 	HjgCollection collection;
 	HjgProgramWords *words;		/* numbers of the strings of each collected column */
 } HjgToldRows;
@@ -65,6 +67,16 @@ typedef struct HjgProgramValue
 	bool		own_scales;		/* each number has a display scale of its own, not above `scale`, */
 	int			scale_reg;		/* in this register */
 } HjgProgramValue;
+
+/* Scans of a table, or of its partitions that have blocks, with the same columns and conditions. */
+typedef struct HjgProgramScans
+{
+	int			n;
+	SeqScanState **scans;
+	HjgScanFilter **filters;	/* of each, or NULL */
+	const HjgFilter *conditions;	/* with operands evaluated, or NULL */
+	const AttrNumber *condition_attnos;
+} HjgProgramScans;
 
 /* Arrays of tests of strings. */
 typedef struct HjgProgramTests
@@ -195,6 +207,15 @@ extern uint64 hjg_program_source_rows(const HjgProgramWriter *writer);
  * or is left out if it has no rows and is not the only one. Returns the number of tasks; 0: it cannot be done.
  */
 extern int	hjg_program_finish(HjgProgramWriter *writer, const HjgProgram *head, const HjgDeviceId *devices, HjgProgramTask *tasks);
+
+/* ---------- node_program_scans.c ---------- */
+
+/* Are the plan's rows those of partitions? */
+extern bool hjg_program_is_partitioned(const PlanState *plan);
+/* Find the scans of a table, or of partitions. */
+extern bool hjg_program_find_scans(HjgProgramWriter *writer, PlanState *plan, HjgProgramScans *scans);
+/* Collect these columns of their rows, or find them if another pipeline reads them, too; NULL: they cannot be read. */
+extern HjgToldRows *hjg_program_collect(HjgProgramWriter *writer, const HjgProgramScans *scans, const Bitmapset *attnos);
 
 /* ---------- node_program_rows.c ---------- */
 

@@ -35,7 +35,7 @@ typedef struct FetchedColumns
 	int			ncolumns;
 	int		   *columns;		/* of the groups */
 	const HjgToldRows *rows;
-	HjgRowFetcher *fetcher;
+	HjgRowFetcher **fetchers;	/* of each of their scans */
 	Datum	   *values;
 	bool	   *isnull;
 } FetchedColumns;
@@ -143,10 +143,23 @@ make_fetched(const HjgProgramGroups *groups, int key)
 		attnos[fetched.ncolumns] = groups->values[groups->columns[i]].attno;
 		fetched.columns[fetched.ncolumns++] = groups->columns[i];
 	}
-	fetched.fetcher = hjg_scan_fetcher_create(fetched.rows->seq, fetched.ncolumns, attnos);
+	fetched.fetchers = palloc(fetched.rows->nscans * sizeof(HjgRowFetcher *));
+	for (int i = 0; i < fetched.rows->nscans; i++)
+		fetched.fetchers[i] = hjg_scan_fetcher_create(fetched.rows->scans[i], fetched.ncolumns, attnos);
 	fetched.values = palloc(fetched.ncolumns * sizeof(Datum));
 	fetched.isnull = palloc(fetched.ncolumns * sizeof(bool));
 	return fetched;
+}
+
+/* Find the scan that a segment of the rows comes from. */
+static int
+find_scan_of(const HjgToldRows *rows, int segment)
+{
+	int			i = rows->nscans - 1;
+
+	while (i > 0 && rows->first_segment[i] > segment)
+		i--;
+	return i;
 }
 
 /* Put the columns of a table's row into row i of their vectors; false if it cannot be read. */
@@ -154,8 +167,9 @@ static bool
 fetch_columns(FetchedColumns *fetched, HjgAggregateState *state, int i, int64 number, bool isnull)
 {
 	const HjgCollectedSegment *segments = fetched->rows->collection.segments;
+	const int	segment = isnull ? 0 : (int) (number / HJG_PROGRAM_MAX_SEGMENT_ROWS);
 
-	if (!isnull && !hjg_scan_fetch_row(fetched->fetcher, &segments[number / HJG_PROGRAM_MAX_SEGMENT_ROWS],
+	if (!isnull && !hjg_scan_fetch_row(fetched->fetchers[find_scan_of(fetched->rows, segment)], &segments[segment],
 									   (uint32) (number % HJG_PROGRAM_MAX_SEGMENT_ROWS), fetched->values, fetched->isnull))
 		return false;
 	for (int c = 0; c < fetched->ncolumns; c++)
@@ -416,7 +430,8 @@ take_all_groups(ProgramRuns *runs)
 	for (int i = 0; i < runs->ntasks && done; i++)
 		done = take_groups(runs, runs->tasks[i].words) && (state->groups == NULL || hjg_groups_count(state->groups) <= runs->head.max_groups);
 	for (int f = 0; f < runs->nfetched; f++)
-		hjg_scan_fetcher_end(runs->fetched[f].fetcher);
+		for (int i = 0; i < runs->fetched[f].rows->nscans; i++)
+			hjg_scan_fetcher_end(runs->fetched[f].fetchers[i]);
 	if (!done)
 		hjg_aggregation_clear(state->aggregation, state->groups != NULL && hjg_groups_reset(state->groups, 0));
 	return done;

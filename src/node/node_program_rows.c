@@ -150,67 +150,17 @@ scan_attributes(const PlanState *plan)
 	return attnos;
 }
 
-/* Have all these columns been collected? */
-static bool
-are_collected(const HjgCollection *collection, const Bitmapset *attnos)
-{
-	int			n = 0;
-
-	for (int c = 0; c < collection->ncolumns; c++)
-		n += bms_is_member(collection->attnos[c], attnos);
-	return n == bms_num_members(attnos);
-}
-
-/* Collect a table's rows, or find them if another pipeline reads them, too; NULL: they cannot be read. */
-static HjgToldRows *
-collect_table(HjgProgramWriter *writer, SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filter)
-{
-	HjgToldRows *rows;
-	const char *why;
-	ListCell   *lc;
-
-	foreach(lc, writer->tables_read)
-	{
-		rows = lfirst(lc);
-		if (rows->seq == seq && are_collected(&rows->collection, attnos))
-			return rows;
-	}
-	rows = palloc0(sizeof(HjgToldRows));
-	rows->seq = seq;
-	why = hjg_scan_collect(seq, attnos, filter, HJG_PROGRAM_MOST_LIVE, &rows->collection);
-	if (why != NULL)
-	{
-		hjg_program_refuse(writer, why);
-		return NULL;
-	}
-	rows->words = palloc0((rows->collection.ncolumns + 1) * sizeof(HjgProgramWords));
-	writer->tables_read = lappend(writer->tables_read, rows);
-	return rows;
-}
-
-/* Begin a pipeline with a table's rows, and write its conditions; collected: values of the collection's columns. */
+/* Begin a pipeline with the collected rows, and write their conditions; returns values of the collection's columns. */
 static HjgProgramValue *
-write_table(HjgProgramWriter *writer, SeqScanState *seq, const Bitmapset *attnos, HjgToldRows **rows)
+write_table(HjgProgramWriter *writer, const HjgProgramScans *scans, const HjgToldRows *rows)
 {
-	HjgScanFilter *filter = hjg_scan_filter_create(seq, CurrentMemoryContext);
-	const AttrNumber *filter_attnos = NULL;
-	const HjgFilter *conditions = filter != NULL ? hjg_scan_filter_bound(filter, &filter_attnos) : NULL;
-	HjgProgramValue *collected;
+	HjgProgramValue *collected = palloc0((rows->collection.ncolumns + 1) * sizeof(HjgProgramValue));
 
-	if (seq->ss.ps.qual != NULL && conditions == NULL)
-	{
-		hjg_program_refuse(writer, "a table has conditions that are core's");
-		return NULL;
-	}
-	*rows = collect_table(writer, seq, attnos, filter);
-	if (*rows == NULL)
-		return NULL;
-	writer->collection = (*rows)->collection;
-	writer->desc = seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	collected = palloc0((writer->collection.ncolumns + 1) * sizeof(HjgProgramValue));
+	writer->collection = rows->collection;
+	writer->desc = scans->scans[0]->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	hjg_program_begin_pipeline(writer);
 	if (!describe_values(writer, collected) ||
-		(conditions != NULL && !hjg_program_write_filter(writer, conditions, filter_attnos, collected)))
+		(scans->conditions != NULL && !hjg_program_write_filter(writer, scans->conditions, scans->condition_attnos, collected)))
 		return NULL;
 	return collected;
 }
@@ -239,18 +189,23 @@ give_collected(HjgProgramWriter *writer, const HjgToldRows *rows, bool wanted, H
 static bool
 write_scan(HjgProgramWriter *writer, PlanState *plan, const Bitmapset *wanted, HjgProgramValue *values)
 {
-	SeqScanState *seq = (SeqScanState *) plan;
-	const AttrNumber *attnos = scan_attributes(plan);
+	const AttrNumber *attnos;
 	HjgToldRows *rows;
 	Bitmapset  *read = NULL;
-	Bitmapset  *uncoded;
+	Bitmapset  *uncoded = NULL;
+	HjgProgramScans scans;
 	HjgProgramValue *collected;
 
+	if (!hjg_program_find_scans(writer, plan, &scans))
+		return false;
+	attnos = scan_attributes(&scans.scans[0]->ss.ps);
 	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
 		read = bms_add_member(read, attnos[w]);
-	uncoded = find_uncoded(seq->ss.ss_currentRelation, read);
+	for (int i = 0; i < scans.n; i++)
+		uncoded = bms_add_members(uncoded, find_uncoded(scans.scans[i]->ss.ss_currentRelation, read));
 	read = bms_difference(read, uncoded);
-	collected = write_table(writer, seq, read, &rows);
+	rows = hjg_program_collect(writer, &scans, read);
+	collected = rows != NULL ? write_table(writer, &scans, rows) : NULL;
 	if (collected == NULL)
 		return false;
 	for (int c = 0; c < writer->collection.ncolumns; c++)
@@ -302,7 +257,7 @@ hjg_program_write_rows(HjgProgramWriter *writer, PlanState *plan, HjgScan *scan,
 	HjgAggregateState *grouping = hjg_grouping_node(plan);
 
 	check_stack_depth();
-	if (scan != NULL)
+	if (scan != NULL || hjg_program_is_partitioned(plan))
 		return write_scan(writer, plan, wanted, values);
 	if (join != NULL)
 		return hjg_program_write_join(writer, join, wanted, values);

@@ -31,6 +31,13 @@ extern double hjg_planner_program_table_bytes(PlannerInfo *root, const HjgPath *
 /* Estimate the memory of groups on threads. may_rank: their rows have looked nothing up. */
 extern double hjg_planner_program_groups_bytes(PlannerInfo *root, const List *keys, double ngroups, int narguments, bool may_rank);
 
+/* ---------- planner_program_table.c ---------- */
+
+/* Does an expression need a subquery's result? Its evaluation may fail, so it must wait for the row for which core evaluates it. */
+extern bool hjg_planner_needs_subquery(Node *node);
+/* Set the path and the shape of a table's rows, or of those of its partitions; returns why no program can read them, or NULL. */
+extern const char *hjg_planner_program_table(PlannerInfo *root, RelOptInfo *rel, HjgProgramRows *rows);
+
 /* ---------- planner_program.c ---------- */
 
 /* Find the best program for a join among those of this pair and of pairs before. */

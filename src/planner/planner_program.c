@@ -8,22 +8,17 @@
  * the end, by a GpuAggregate (planner_program_group.c).
  *
  * All tables of the query must be kept, as far as a sample tells: node_program.c looks at each segment, and returns the rows of the best
- * plan without a program where that was wrong. The rules here are those of node_program_rows.c, which decides again.
+ * plan without a program where that was wrong.
  */
 #include "postgres.h"
 
 #include <float.h>
 
-#include "access/table.h"
-#include "catalog/pg_type_d.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
-#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
-#include "utils/rel.h"
 #include "utils/selfuncs.h"
 
 #include "base/hjg_base.h"
@@ -32,140 +27,11 @@
 #include "planner/hjg_planner_aggregate.h"
 #include "scan/hjg_scan.h"
 
-/* Least part of a table that must be kept. */
-#define LEAST_KEPT 0.9
-
 /* Most relations whose rows are kept in mind: of a query of many tables programs have not all orders. */
 #define MOST_ROWS 256
 
 /* Several GPUs divide a program if that takes at most this part of the time: others may want them, too. */
 #define WORTH_DIVIDING 0.9
-
-/* ---------- tables ---------- */
-
-/*
- * Does an expression need a subquery's result? Its evaluation may fail, so it must wait for the row for which core evaluates it: a program knows
- * all operands before.
- */
-static bool
-needs_subquery(Node *node, void *unused)
-{
-	if (node == NULL)
-		return false;
-	return IsA(node, SubPlan) || (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC) || expression_tree_walker(node, needs_subquery, unused);
-}
-
-/* Can the conditions of a table be steps? */
-static bool
-are_conditions_simple(PlannerInfo *root, const RelOptInfo *rel, Relation relation)
-{
-	HjgSimpleConditions simple;
-	List	   *quals = NIL;
-	ListCell   *lc;
-
-	foreach(lc, rel->baserestrictinfo)
-	{
-		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-
-		if (rinfo->pseudoconstant || needs_subquery((Node *) rinfo->clause, NULL))
-			return false;
-		quals = lappend(quals, rinfo->clause);
-	}
-	hjg_scan_find_simple(quals, rel->relid, RelationGetDescr(relation), &simple);
-	return simple.n == list_length(quals);
-}
-
-/* Find the attributes of a table that the query's rows, and those that its conditions read; false if there is anything else. */
-static bool
-find_read(const PlannerInfo *root, const RelOptInfo *rel, Bitmapset **read, Bitmapset **tested)
-{
-	/* the only table of a query has its keys among its columns by now, which the node computes */
-	const bool	alone = bms_membership(root->all_baserels) == BMS_SINGLETON;
-	ListCell   *lc;
-
-	foreach(lc, rel->reltarget->exprs)
-	{
-		if ((!alone && !IsA(lfirst(lc), Var)) || !hjg_scan_find_attributes(list_make1(lfirst(lc)), rel->relid, read))
-			return false;
-	}
-	foreach(lc, rel->baserestrictinfo)
-		if (!hjg_scan_find_attributes(list_make1(lfirst_node(RestrictInfo, lc)->clause), rel->relid, tested))
-			return false;
-	return true;
-}
-
-/* Find the attributes that are strings. */
-static Bitmapset *
-find_strings(TupleDesc desc, const Bitmapset *attnos)
-{
-	Bitmapset  *strings = NULL;
-
-	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
-		if (hjg_scan_is_string(TupleDescAttr(desc, attno - 1)))
-			strings = bms_add_member(strings, attno);
-	return strings;
-}
-
-/*
- * Are enough of a table's rows kept? Those that the query needs must be in codes, except for strings: those that are tested are tested one
- * by one, and those that the result needs are fetched by the numbers of their rows. *used: the attributes whose kept columns are used.
- */
-static bool
-are_columns_kept(HjgProgramShape *shape, const RelOptInfo *rel, Relation relation, const Bitmapset *read, const Bitmapset *tested, Bitmapset **used)
-{
-	Bitmapset  *strings = find_strings(RelationGetDescr(relation), bms_union(read, tested));
-	const Bitmapset *numbers = bms_difference(read, strings);
-
-	*used = bms_union(numbers, tested);
-	if ((!bms_is_empty(numbers) && hjg_scan_kept_share(relation, rel->pages, numbers, true) < LEAST_KEPT) ||
-		(!bms_is_empty(*used) && hjg_scan_kept_share(relation, rel->pages, *used, false) < LEAST_KEPT))
-		return false;
-	for (int attno = -1; (attno = bms_next_member(strings, attno)) >= 0;)
-		if (hjg_scan_kept_share(relation, rel->pages, bms_make_singleton(attno), true) >= LEAST_KEPT)
-		{
-			shape->word_pages += rel->pages;
-			*used = bms_add_member(*used, attno);
-		}
-		else if (bms_is_member(attno, tested))
-			shape->strings += rel->tuples;
-	return !bms_is_empty(*used);
-}
-
-/* Find why a table's rows cannot be a program's, or NULL; adds them to the shape. */
-static const char *
-check_table(PlannerInfo *root, const RelOptInfo *rel, HjgProgramShape *shape)
-{
-	const RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
-	const char *why = NULL;
-	Bitmapset  *read = NULL;
-	Bitmapset  *tested = NULL;
-	Bitmapset  *used = NULL;
-	Relation	relation;
-	int			nread;
-
-	if (rte->rtekind != RTE_RELATION || rte->inh || rte->tablesample != NULL || !bms_is_empty(rel->lateral_relids) || !find_read(root, rel, &read, &tested))
-		return "rows come from something else than columns of a table";
-	if (bms_is_empty(read) && bms_is_empty(tested))
-		return "no column of a table is read";
-	/* the planner holds a lock already */
-	relation = table_open(rte->relid, NoLock);
-	if (!hjg_scan_heap_readable(relation) || !are_conditions_simple(root, rel, relation))
-		why = "a table has conditions that are core's";
-	else if (!are_columns_kept(shape, rel, relation, read, tested, &used))
-		why = "a column of a table is not kept, or not in codes";
-	else
-		shape->live_pages = rel->pages * (1 - hjg_scan_kept_share(relation, rel->pages, used, false) * hjg_scan_visible_share(relation, rel->pages));
-	if (shape->live_pages > HJG_PROGRAM_MOST_LIVE * rel->pages)
-		why = "too many blocks of a table have changed";
-	shape->live_rows = rel->tuples * shape->live_pages / Max(rel->pages, 1);
-	table_close(relation, NoLock);
-	nread = bms_num_members(used);
-	shape->ntables = 1;
-	shape->pages = rel->pages;
-	shape->values = shape->driving_values = rel->tuples * nread;
-	shape->column_pages = rel->pages * (double) nread;
-	return why;
-}
 
 /* ---------- groups of subqueries ---------- */
 
@@ -245,11 +111,9 @@ add_tables(PlannerInfo *root, HjgQueryFacts *facts)
 
 		if (rel == NULL || rel->reloptkind != RELOPT_BASEREL)
 			continue;
-		why = rel->rtekind == RTE_SUBQUERY ? check_subquery(root, rel, &rows) : check_table(root, rel, &rows.shape);
+		why = rel->rtekind == RTE_SUBQUERY ? check_subquery(root, rel, &rows) : hjg_planner_program_table(root, rel, &rows);
 		if (why != NULL || facts->programs.n == HJG_PROGRAM_MAX_PIPELINES)
 			return why != NULL ? why : "its tables are too many";
-		if (rows.path == NULL)
-			rows.path = create_seqscan_path(root, rel, NULL, 0);
 		add_rows(facts, rows);
 	}
 	return NULL;
@@ -411,7 +275,7 @@ are_residuals_simple(const HjgPath *join)
 		if (list_member_ptr(join->hashclauses, rinfo))
 			continue;
 		if (exists ? list_length(join->restrictlist) > list_length(join->hashclauses) + 1 || !is_comparison_of_sides(rinfo) :
-			join->jointype != JOIN_INNER || needs_subquery((Node *) rinfo->clause, NULL) || hjg_scan_condition_make(&conditions, rinfo->clause) == NULL)
+			join->jointype != JOIN_INNER || hjg_planner_needs_subquery((Node *) rinfo->clause) || hjg_scan_condition_make(&conditions, rinfo->clause) == NULL)
 			return false;
 	}
 	return true;

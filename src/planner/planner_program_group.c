@@ -338,7 +338,8 @@ add_fetched(PlannerInfo *root, const HjgPlannedProgram *program, HjgProgramShape
 		const RelOptInfo *rel = find_base_rel(root, rti);
 
 		shape->live_pages += program->returned;
-		shape->live_rows += program->returned * rel->tuples / Max(rel->pages, 1);
+		/* of a table with partitions no pages are known */
+		shape->live_rows += program->returned * (rel->pages > 0 ? rel->tuples / rel->pages : 1);
 	}
 }
 
