@@ -357,6 +357,7 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 	const bool	of_join = input_rel->reloptkind == RELOPT_JOINREL;
 	HjgAggregateInput		inputs[2] = {{NULL}};
 	HjgAggregateInput		rows[2] = {{NULL}};
+	List	   *cores = grouped_rel->pathlist;
 	HjgGrouping grouping;
 
 	if (hjg_force && hjg_planner_is_pushed_down(grouped_rel))
@@ -391,6 +392,8 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 		offer_paths(root, input_rel, grouped_rel, &grouping, partial, rows[partial]);
 	}
 	offer_program(root, input_rel, grouped_rel, &grouping);
+	if (grouped_rel->pathlist == NIL)
+		grouped_rel->pathlist = cores;
 	hjg_planner_note_groups(root, &grouping, input_rel, grouped_rel);
 	return has_ours(grouped_rel->pathlist) ? NULL : HJG_CORE_COSTS_LESS;
 }

@@ -209,6 +209,64 @@ my ($scalar) = grep { $queries[$_] =~ /avg\(total\) \* 250/ } 0 .. $#queries;
 $programs[$scalar] = 2;			# and one of the subquery
 is_cores($node, $queries[$_], $programs[$_], "query $_") for 0 .. $#queries;
 
+# --- partitions
+$node->safe_psql('postgres', q{
+	CREATE TABLE parts (order_id int, day date, price numeric(10,2), mode text, quantity int, note text, code char(12)) PARTITION BY RANGE (day);
+	CREATE TABLE parts_95 PARTITION OF parts FOR VALUES FROM ('1995-01-01') TO ('1996-01-01');
+	CREATE TABLE parts_96 PARTITION OF parts FOR VALUES FROM ('1996-01-01') TO ('1997-01-01') PARTITION BY LIST (mode);
+	CREATE TABLE parts_96_air PARTITION OF parts_96 FOR VALUES IN ('AIR', 'SHIP');
+	CREATE TABLE parts_96_others PARTITION OF parts_96 DEFAULT;
+	CREATE TABLE parts_others PARTITION OF parts DEFAULT;
+	INSERT INTO parts SELECT g / 3, date '1995-01-01' + g % 730, g % 90000 / 100.0, CASE g % 7 WHEN 0 THEN 'AIR' WHEN 1 THEN 'SHIP' WHEN 2 THEN NULL ELSE 'mode ' || g % 7 END,
+		CASE WHEN g % 13 <> 0 THEN g % 50 END, 'note ' || md5(g::text), 'c' || g % 40000 FROM generate_series(1, 90000) g;
+	CREATE TABLE kinds (id int PRIMARY KEY, name text, size int) PARTITION BY RANGE (id);
+	CREATE TABLE kinds_1 PARTITION OF kinds FOR VALUES FROM (0) TO (400);
+	CREATE TABLE kinds_2 PARTITION OF kinds FOR VALUES FROM (400) TO (1000);
+	INSERT INTO kinds SELECT g, 'kind ' || g % 30, g % 5 FROM generate_series(0, 999) g;
+	CREATE TABLE parents (a int, b int);
+	CREATE TABLE children (c int) INHERITS (parents);
+	INSERT INTO parents SELECT g % 10, g FROM generate_series(1, 20000) g;
+	INSERT INTO children SELECT g % 12, g, 0 FROM generate_series(1, 20000) g;
+	VACUUM ANALYZE parts, kinds, parents, children;
+	SELECT sum(hjoin_gpu_keep(c)) FROM unnest('{parts_95,parts_96_air,parts_96_others,kinds_1,kinds_2,parents,children}'::regclass[]) c});
+my @of_parts = (
+	'SELECT mode, count(*), sum(price), min(quantity), max(day) FROM parts GROUP BY 1 ORDER BY 1',
+	'SELECT count(*), sum(quantity) FROM parts WHERE day > date \'1995-11-01\' AND quantity < 30 AND code <> \'c77\'',
+	'SELECT extract(month FROM day), count(*), avg(price) FROM parts WHERE note LIKE \'%a1%b%\' GROUP BY 1 ORDER BY 1',
+	'SELECT date_trunc(\'quarter\', day), mode, sum(price) FROM parts WHERE day < date \'1996-05-01\' GROUP BY 1, 2 ORDER BY 1, 2',
+	'SELECT o.priority, count(*), sum(p.price * (1 + p.quantity)) FROM parts p JOIN orders o ON o.id = p.order_id WHERE o.day > p.day GROUP BY 1 ORDER BY 1',
+	'SELECT o.id, p.note, count(*), sum(p.price) FROM parts p JOIN orders o ON o.id = p.order_id WHERE p.quantity = 7 GROUP BY 1, 2 ORDER BY 4 DESC, 1 LIMIT 20',
+	'SELECT p.order_id, sum(p.price), count(*) FROM parts p GROUP BY 1 HAVING count(p.quantity) = 2 ORDER BY 2 DESC, 1 LIMIT 9',
+	'SELECT o.priority, count(*) FROM orders o WHERE EXISTS (SELECT FROM parts p WHERE p.order_id = o.id AND p.quantity <> o.customer) GROUP BY 1 ORDER BY 1',
+	'SELECT o.priority, count(*) FROM orders o WHERE NOT EXISTS (SELECT FROM parts p WHERE p.order_id = o.id AND p.day < o.day AND p.mode = \'AIR\') GROUP BY 1 ORDER BY 1',
+	'SELECT o.id, o.word, count(p.price), sum(p.price) FROM orders o LEFT JOIN parts p ON p.order_id = o.id AND p.quantity > 45 GROUP BY o.id ORDER BY 3 DESC, 1 LIMIT 40',
+	'SELECT c.region, count(p.mode) FROM customers c LEFT JOIN parts p ON p.order_id = c.id AND p.day > date \'1996-03-03\' GROUP BY 1 ORDER BY 1',
+	'SELECT mode, count(DISTINCT order_id) FROM parts GROUP BY 1 ORDER BY 1',
+	'SELECT a, count(*), sum(b) FROM parents GROUP BY 1 ORDER BY 1',
+	'SELECT x.n, count(*) FROM (SELECT order_id, count(*) AS n FROM parts GROUP BY 1) x GROUP BY 1 ORDER BY 1',
+	'PREPARE p(date) AS SELECT mode, count(*), sum(price) FROM parts WHERE day < $1 GROUP BY 1 ORDER BY 1; SET plan_cache_mode = force_generic_plan; EXECUTE p(\'1995-06-01\'); EXECUTE p(\'1999-01-01\')');
+# core's code computes a key, and its Append hands rows over
+my %no_program = map { $_ => 1 } grep { $of_parts[$_] =~ /date_trunc/ } 0 .. $#of_parts;
+is_cores($node, $of_parts[$_], $no_program{$_} ? -1 : $_ == $#of_parts ? 2 : 1, "partitions, query $_") for 0 .. $#of_parts;
+is_cores($node, 'SELECT k.size, count(*), sum(p.price) FROM parts p JOIN kinds k ON k.id = p.order_id GROUP BY 1 ORDER BY 1', -1, 'a table that is made of partitions');
+is_cores($node, 'SELECT count(*) FROM parts WHERE day < date \'1994-01-01\'', -1, 'no partition has rows');
+is_cores($node, 'SELECT mode, count(*) FROM parts WHERE day < date \'1995-05-05\' GROUP BY 1 ORDER BY 1', 1, 'one partition');
+# rows that are not kept, in a partition that was empty; a partition whose columns are elsewhere; one whose pages are not kept
+$node->safe_psql('postgres', 'INSERT INTO parts SELECT g, date \'2000-01-01\', 1.5, \'new\', 3 FROM generate_series(1, 20) g');
+is_cores($node, $of_parts[0], 0, 'a partition that is not kept');
+$node->safe_psql('postgres', 'VACUUM ANALYZE parts; SELECT hjoin_gpu_keep(\'parts_others\')');
+is_cores($node, $of_parts[$_], -1, "a partition of few rows, query $_") for 0, 1, 5;
+$node->safe_psql('postgres', 'UPDATE parts SET price = price + 1 WHERE order_id = 77; DELETE FROM parts WHERE order_id = 78');
+is_cores($node, $of_parts[$_], -1, "partitions with changes, query $_") for 0 .. $#of_parts;
+$node->safe_psql('postgres', q{
+	CREATE TABLE parts_97 (gone int, note text, order_id int, day date, price numeric(10,2), mode text, quantity int, code char(12));
+	ALTER TABLE parts_97 DROP COLUMN gone;
+	INSERT INTO parts_97 SELECT 'n' || g, g, date '1997-01-01' + g % 99, 2.5, 'mode 3', 7, 'c' FROM generate_series(1, 9000) g;
+	ALTER TABLE parts ATTACH PARTITION parts_97 FOR VALUES FROM ('1997-01-01') TO ('1998-01-01');
+	VACUUM ANALYZE parts; SELECT hjoin_gpu_keep('parts_97')});
+is_cores($node, $of_parts[$_], 0, "a partition with columns at other places, query $_") for 0, 4, 5;
+$node->safe_psql('postgres', 'DROP TABLE parts, kinds, parents, children');
+
 # --- random ones
 sub one_of { return $_[ rand @_ ] }
 my %conditions = (
