@@ -9,6 +9,8 @@
  *		lab_coupled_rows.c	--rows: every system of the papers by its name
  *		lab_coupled_engines.c	--engines: losses of choices against the best one
  *		lab_coupled_selection.c	a selection through the engine's pipelines
+ *		lab_coupled_select_step.c	its step on a thread
+ *		lab_coupled_column.c	its input
  *		lab_coupled_plans.c	--plans: compression plans
  *		lab_coupled_counts.c	cache misses and stalls, where they are counted
  *		lab_coupled_points.c	medians of runs in random order
@@ -180,10 +182,29 @@ extern bool hjg_bench_rows(const HjgBenchOptions *options, const HjgEnv *env, co
 /* Measure the loss of PL, and of the cpu engine, against the best; false if a result is wrong. */
 extern bool hjg_bench_engines(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
-/* ---- lab_coupled_selection.c ---- */
+/* ---- lab_coupled_select_step.c ---- */
+
+/* A thread's memory in work, at unpack_scratch_off: a block's keys, and memory to unpack them. */
+#define HJG_SELECT_SCRATCH_BYTES (HJG_PACK_BLOCK_ROWS * 8 + HJG_UNPACK_SCRATCH_BYTES)
+
+extern const HjgOwnStep hjg_select_step;
 
 /* Add the selection's kernel to the programs of OpenCL devices, before these are opened. */
 extern void hjg_select_open(void);
+
+/* ---- lab_coupled_selection.c ---- */
+
+/* True if values of a packed column are read in place: bits under NS, with or without FOR. */
+extern bool hjg_select_reads_in_place(const HjgPackHeader *header);
+/*
+ * Run the selection once.  The configuration's strategy means nothing, nor do the options of tables and partitions;
+ * was_bytes 0: no P, whose thread has the pipeline's other task.  False if the rows are not those of a plain loop;
+ * they are checked outside the measured time.
+ */
+extern bool hjg_select_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
+						   HjgBenchTimes *times);
+
+/* ---- lab_coupled_column.c ---- */
 
 /* Values of a selection's column. */
 typedef enum HjgSelectColumn
@@ -200,13 +221,6 @@ extern bool hjg_select_create(HjgBenchInput *in, const HjgBenchOptions *options,
 							  HjgSelectColumn column);
 /* Print the rows that are selected, and options that change nothing. */
 extern void hjg_select_explain(const HjgBenchInput *in, const HjgBenchOptions *options);
-/*
- * Run the selection once.  The configuration's strategy means nothing, nor do the options of tables and partitions;
- * was_bytes 0: no P, whose thread has the pipeline's other task.  False if the rows are not those of a plain loop;
- * they are checked outside the measured time.
- */
-extern bool hjg_select_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
-						   HjgBenchTimes *times);
 
 /* ---- lab_coupled_points.c ---- */
 

@@ -17,27 +17,16 @@
  */
 #define _GNU_SOURCE
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lab/hjg_coupled_bench.h"
 #include "layout/hjg_clock.h"
-#include "model/hjg_measured.h"
-
-/* The kernel's text, with a zero byte after it. */
-__asm__(".section .rodata\nhjg_select_text:\n.incbin \"kernels/lab/hjg_select.h\"\n.incbin \"kernels/lab/hjg_select.cl\"\n.byte 0\n.previous\n");
-extern const char hjg_select_text[] __attribute__((visibility("hidden")));
 
 #define ALIGN 4096				/* of regions, for any device */
 #define DEFAULT_SET_BYTES (1 << 20)	/* of D's windows where P has no set */
 #define DEFAULT_PIECE_ROWS 65536
 #define MAX_QUEUED 16
-#define SELECTED_PART 0.01		/* of the rows */
-#define MEASURED_RUNS 3
-
-/* A block's keys, and memory to unpack it. */
-#define SCRATCH_BYTES (HJG_PACK_BLOCK_ROWS * 8 + HJG_UNPACK_SCRATCH_BYTES)
 
 typedef struct Selection
 {
@@ -68,63 +57,6 @@ typedef struct SelectWindow
 	hjg_u32		device_next;	/* first block of the device's that is not begun */
 	hjg_u64		ticket;			/* of the CPU's side of D */
 } SelectWindow;
-
-/* ---- the step on a thread ---- */
-
-HJG_STEP_FN hjg_u32
-select_in_place(int width, const HjgSelect *select, const HjgPackBlock *block, hjg_u32 nrows, hjg_u32 first, hjg_u32 *selected)
-{
-	hjg_u32		n = 0;
-
-	for (hjg_u32 i = 0; i < nrows; i++)
-	{
-		selected[n] = first + i;
-		n += hjg_select_packed_value(width, block, i) - select->from < select->span;
-	}
-	return n;
-}
-
-HJG_STEP_FN HjgStatus
-select_block(int width, const HjgStepLaunch *launch, hjg_u32 ix, hjg_u8 *scratch, hjg_u32 *count)
-{
-	const HjgStepArgs *args = &launch->args;
-	const HjgSelect *select = (const HjgSelect *) (launch->table + args->headers_off[0]);
-	const hjg_u32 nrows = hjg_select_block_rows(select, ix);
-	const hjg_u32 first = ix * HJG_PACK_BLOCK_ROWS;
-	hjg_u32    *selected = (hjg_u32 *) (launch->work + args->rows_off) + first;
-	const hjg_u8 *keys = scratch;
-	const HjgPackBlock *block;
-	HjgStatus	status = HJG_OK;
-
-	if (args->mode == HJG_SELECT_PACKED)
-	{
-		status = hjg_packed_block(launch->packed, 0, ix, &block);
-		*count = status == HJG_OK ? select_in_place(width, select, block, nrows, first, selected) : 0;
-		return status;
-	}
-	if (args->mode == HJG_SELECT_CASCADE)
-		status = hjg_unpack_block(launch->packed, ix, scratch, scratch + HJG_PACK_BLOCK_ROWS * 8);
-	else
-		keys = (const hjg_u8 *) launch->user + args->keys_off + (size_t) (ix - args->first_index) * HJG_PACK_BLOCK_ROWS * (size_t) width;
-	*count = status == HJG_OK ? hjg_select_values(width, keys, nrows, first, select->from, select->span, selected) : 0;
-	return status;
-}
-
-static void
-select_blocks(const HjgStepLaunch *launch, hjg_u32 begin, hjg_u32 end, hjg_u32 worker)
-{
-	hjg_u8	   *scratch = launch->work + launch->args.unpack_scratch_off + (size_t) worker * SCRATCH_BYTES;
-
-	for (hjg_u32 ix = begin; ix < end; ix++)
-	{
-		hjg_u32    *count = (hjg_u32 *) (launch->work + launch->args.counts_off) + ix;
-
-		if ((launch->width == 4 ? select_block(4, launch, ix, scratch, count) : select_block(8, launch, ix, scratch, count)) != HJG_OK)
-			hjg_step_raise(launch->table, &launch->args, HJG_STEP_DAMAGED);
-	}
-}
-
-static const HjgOwnStep select_step = {.run = select_blocks, .kernel = "hjg_k_select"};
 
 /* ---- P ---- */
 
@@ -178,7 +110,7 @@ run_cpu_share(void *arg, int piece, int worker)
 
 	(void) worker;
 	while ((ix = __atomic_fetch_add(&share->next, 1, __ATOMIC_RELAXED)) < share->launch->end)
-		select_blocks(share->launch, ix, ix + 1, (hjg_u32) piece);
+		hjg_select_step.run(share->launch, ix, ix + 1, (hjg_u32) piece);
 }
 
 /* Queue a piece on the device, with a part of the blocks that it unpacks meanwhile; npieces: those that are left. */
@@ -360,12 +292,6 @@ run_windows(Selection *selection)
 
 /* ---- a run ---- */
 
-void
-hjg_select_open(void)
-{
-	hjg_cl_set_text(hjg_select_text);
-}
-
 static hjg_u64
 lay_bytes(size_t *bytes, size_t more)
 {
@@ -389,7 +315,7 @@ reserve_regions(Selection *selection)
 	launch->args.headers_off[0] = 256;
 	launch->args.counts_off = lay_bytes(&bytes, selection->nblocks * sizeof(hjg_u32));
 	launch->args.rows_off = lay_bytes(&bytes, nrows * sizeof(hjg_u32));
-	launch->args.unpack_scratch_off = selection->scratch_off[HJG_ON_CPU] = lay_bytes(&bytes, ncpu * SCRATCH_BYTES);
+	launch->args.unpack_scratch_off = selection->scratch_off[HJG_ON_CPU] = lay_bytes(&bytes, ncpu * HJG_SELECT_SCRATCH_BYTES);
 	selection->scratch_off[HJG_ON_DEVICE] = lay_bytes(&bytes, (size_t) selection->units.device_d * HJG_UNPACK_SCRATCH_BYTES);
 	for (int i = 0; i < 2 && selection->units.cpu_d > 0; i++)
 		selection->keys_off[i] = lay_bytes(&bytes, selection->piece_blocks * block_bytes());
@@ -408,9 +334,8 @@ reserve_regions(Selection *selection)
 	return true;
 }
 
-/* True if values are read in place: bits under NS, with or without FOR. */
-static bool
-is_read_in_place(const HjgPackHeader *header)
+bool
+hjg_select_reads_in_place(const HjgPackHeader *header)
 {
 	const HjgPackPlan *plan = &header->columns[0].plan;
 
@@ -434,7 +359,7 @@ choose_input(Selection *selection)
 		selection->launch.packed_bytes = in->packed_build.packed_bytes;
 		if (!decompresses)
 		{
-			selection->launch.args.mode = is_read_in_place(in->packed_build.keys) ? HJG_SELECT_PACKED : HJG_SELECT_CASCADE;
+			selection->launch.args.mode = hjg_select_reads_in_place(in->packed_build.keys) ? HJG_SELECT_PACKED : HJG_SELECT_CASCADE;
 			each_bytes = in->packed_build.packed_bytes / selection->nblocks + 1;
 		}
 	}
@@ -529,7 +454,7 @@ hjg_select_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	hjg_u64		started;
 
 	selection.nblocks = (in->nrows + HJG_PACK_BLOCK_ROWS - 1) / HJG_PACK_BLOCK_ROWS;
-	selection.launch = (HjgStepLaunch) {.step = HJG_STEP_OWN, .own = &select_step, .width = hjg_bench_key_width, .end = selection.nblocks};
+	selection.launch = (HjgStepLaunch) {.step = HJG_STEP_OWN, .own = &hjg_select_step, .width = hjg_bench_key_width, .end = selection.nblocks};
 	divide_units(&selection);
 	choose_input(&selection);
 	choose_ratio(&selection);
@@ -556,127 +481,4 @@ hjg_select_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	}
 	hjg_bench_free(NULL, selection.memory, selection.bytes);
 	return times->good;
-}
-
-/* ---- its input ---- */
-
-/* Make the values of a column. */
-static void
-draw_values(hjg_u32 *values, hjg_u32 nrows, HjgSelectColumn column)
-{
-	const int	bits = hjg_bench_key_width * 2;
-	hjg_u64		state = 17;
-	hjg_u32		gap = 255;
-
-	while ((hjg_u64) gap * nrows > 0xFFFFFFFFu)
-		gap /= 2;
-	for (hjg_u32 i = 0; i < nrows; i++)
-	{
-		const hjg_u32 drawn = (hjg_u32) (hjg_bench_random(&state) >> 32);
-
-		values[i] = column == HJG_SELECT_RANDOM ? drawn >> (32 - bits) : (i > 0 ? values[i - 1] : 0) + drawn % (gap + 1);
-	}
-}
-
-static int
-compare_drawn(const void *a, const void *b)
-{
-	const hjg_u32 x = *(const hjg_u32 *) a;
-	const hjg_u32 y = *(const hjg_u32 *) b;
-
-	return (x > y) - (x < y);
-}
-
-/* Choose the range that has about a part of the values, from the middle one on, and find the rows in it by a plain loop. */
-static bool
-choose_range(HjgBenchSelect *select, const hjg_u32 *values, hjg_u32 nrows, double part)
-{
-	const hjg_u32 first = (hjg_u32) (nrows * (1 - part) / 2);
-	const hjg_u32 last = first + (hjg_u32) (nrows * part);
-	hjg_u32    *sorted = malloc(nrows * sizeof(hjg_u32));
-
-	if (sorted == NULL)
-		return false;
-	memcpy(sorted, values, nrows * sizeof(hjg_u32));
-	qsort(sorted, nrows, sizeof(hjg_u32), compare_drawn);
-	*select = (HjgBenchSelect) {.predicate = {.from = sorted[first], .nrows = nrows}};
-	select->predicate.span = sorted[last] - sorted[first];
-	/* a value that many rows share is taken as a whole */
-	select->predicate.span = select->predicate.span > 0 ? select->predicate.span : 1;
-	free(sorted);
-	for (hjg_u32 i = 0; i < nrows; i++)
-		if (values[i] >= select->predicate.from && values[i] - select->predicate.from < select->predicate.span)
-		{
-			select->nselected++;
-			select->rows_sum += hjg_mix64(HJG_HASH_NO_SEED, i);
-		}
-	return true;
-}
-
-/* Measure the two processors alone, on the keys, or on packed ones that are read in place. */
-static bool
-measure_alone(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner)
-{
-	HjgBenchInput of = *in;
-	bool		good = true;
-
-	if (in->packed_room > 0 && !is_read_in_place(in->packed_build.keys))
-		of.packed_room = 0;
-	for (int p = 0; p < HJG_PROCESSORS && good; p++)
-	{
-		HjgCoupledConfig config = options->config;
-		double		ns[MEASURED_RUNS];
-
-		config.pipeline = HJG_PIPELINE_E;
-		config.keep_ratios = true;
-		config.fixed_ratios[HJG_STEP_HASH] = p == HJG_ON_CPU;
-
-		for (int i = -1; i < MEASURED_RUNS && good; i++)
-		{
-			HjgBenchTimes times = {.total_ns = 0};
-
-			good = hjg_select_run(env, &config, runner, &of, &times);
-			ns[i < 0 ? 0 : i] = times.total_ns;
-		}
-		in->select.row_ns[p] = hjg_median(ns, MEASURED_RUNS) / in->nrows;
-	}
-	return good;
-}
-
-bool
-hjg_select_create(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log,
-				  HjgSelectColumn column)
-{
-	const hjg_u32 nrows = 1u << log;
-	hjg_u32    *values = malloc(nrows * sizeof(hjg_u32));
-	bool		good = values != NULL;
-
-	*in = (HjgBenchInput) {.nrows = 0};
-	if (good)
-	{
-		draw_values(values, nrows, column);
-		good = hjg_bench_input_column(in, options, values, nrows) &&
-			choose_range(&in->select, values, nrows, options->selectivity < 1 ? options->selectivity : SELECTED_PART);
-	}
-	free(values);
-	return good && (options->config.costs == NULL || measure_alone(in, options, env, runner));
-}
-
-void
-hjg_select_explain(const HjgBenchInput *in, const HjgBenchOptions *options)
-{
-	const HjgCoupledConfig *config = &options->config;
-	const struct
-	{
-		const char *name;
-		bool		is_set;
-	}			ignored[] = {
-		{"--skew", options->skew > 0}, {"--grouping", config->grouping}, {"--separate", config->separate_tables},
-		{"--buffer", config->buffer_bytes > 0}, {"--bus-gbs", config->bus_bytes_per_ns > 0}
-	};
-
-	printf("  selection: %u of %u rows, %.1f %%\n", in->select.nselected, in->nrows, 100.0 * in->select.nselected / in->nrows);
-	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-		if (ignored[i].is_set)
-			printf("  %s is ignored: a selection has nothing of the kind\n", ignored[i].name);
 }
