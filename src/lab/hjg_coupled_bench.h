@@ -67,7 +67,8 @@ typedef struct HjgBenchSelect
 	HjgSelect	predicate;
 	hjg_u32		nselected;		/* expected */
 	hjg_u64		rows_sum;		/* expected sum of the mixed numbers of these rows */
-	double		row_ns[HJG_PROCESSORS]; /* with all units of a processor alone; 0: not measured */
+	bool		has_ratio;
+	double		ratio;			/* the CPU's share with which E was fastest, with all units of both */
 } HjgBenchSelect;
 
 /* Both sides of a join, or a column to select from; the arrays are aligned for devices. */
@@ -214,8 +215,8 @@ typedef enum HjgSelectColumn
 } HjgSelectColumn;
 
 /*
- * Make a selection from 2^log rows, of options->selectivity of these, or where that is 1 of one in a hundred.  With
- * costs it also measures the two processors alone, for the ratio.
+ * Make a selection from 2^log rows, of options->selectivity of these, or where that is 1 of one in a hundred.  Where
+ * options have costs it also searches the ratio, by measuring some.
  */
 extern bool hjg_select_create(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log,
 							  HjgSelectColumn column);

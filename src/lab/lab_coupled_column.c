@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 #include "model/hjg_measured.h"
 
 #define SELECTED_PART 0.01		/* of the rows */
-#define MEASURED_RUNS 3
+#define NRATIOS 9
+#define MEASURED_RUNS 5
 
 /* Make the values of a column. */
 static void
@@ -69,34 +71,43 @@ choose_range(HjgBenchSelect *select, const hjg_u32 *values, hjg_u32 nrows, doubl
 	return true;
 }
 
-/* Measure the two processors alone, on the keys, or on packed ones that are read in place. */
+/* Find the CPU's share with which E is the fastest, on the keys, or on packed ones that are read in place. */
 static bool
-measure_alone(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner)
+search_ratio(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner)
 {
+	HjgCoupledConfig config = options->config;
 	HjgBenchInput of = *in;
-	bool		good = true;
+	double		ns[NRATIOS][MEASURED_RUNS];
+	double		least_ns = HUGE_VAL;
+	int			order[NRATIOS];
 
 	if (in->packed_room > 0 && !hjg_select_reads_in_place(in->packed_build.keys))
 		of.packed_room = 0;
-	for (int p = 0; p < HJG_PROCESSORS && good; p++)
+	config.pipeline = HJG_PIPELINE_E;
+	config.keep_ratios = true;
+	for (int run = -1; run < MEASURED_RUNS; run++)
 	{
-		HjgCoupledConfig config = options->config;
-		double		ns[MEASURED_RUNS];
-
-		config.pipeline = HJG_PIPELINE_E;
-		config.keep_ratios = true;
-		config.fixed_ratios[HJG_STEP_HASH] = p == HJG_ON_CPU;
-
-		for (int i = -1; i < MEASURED_RUNS && good; i++)
+		hjg_lab_order(order, NRATIOS);
+		for (int k = 0; k < NRATIOS; k++)
 		{
 			HjgBenchTimes times = {.total_ns = 0};
 
-			good = hjg_select_run(env, &config, runner, &of, &times);
-			ns[i < 0 ? 0 : i] = times.total_ns;
+			config.fixed_ratios[HJG_STEP_HASH] = order[k] / (double) (NRATIOS - 1);
+			if (!hjg_select_run(env, &config, runner, &of, &times))
+				return false;
+			ns[order[k]][run < 0 ? 0 : run] = times.total_ns;
 		}
-		in->select.row_ns[p] = hjg_median(ns, MEASURED_RUNS) / in->nrows;
 	}
-	return good;
+	for (int i = 0; i < NRATIOS; i++)
+	{
+		const double median = hjg_median(ns[i], MEASURED_RUNS);
+
+		if (median < least_ns)
+			in->select.ratio = i / (double) (NRATIOS - 1);
+		least_ns = median < least_ns ? median : least_ns;
+	}
+	in->select.has_ratio = true;
+	return true;
 }
 
 bool
@@ -115,7 +126,7 @@ hjg_select_create(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEn
 			choose_range(&in->select, values, nrows, options->selectivity < 1 ? options->selectivity : SELECTED_PART);
 	}
 	free(values);
-	return good && (options->config.costs == NULL || measure_alone(in, options, env, runner));
+	return good && (options->config.costs == NULL || search_ratio(in, options, env, runner));
 }
 
 void
@@ -131,7 +142,10 @@ hjg_select_explain(const HjgBenchInput *in, const HjgBenchOptions *options)
 		{"--buffer", config->buffer_bytes > 0}, {"--bus-gbs", config->bus_bytes_per_ns > 0}
 	};
 
-	printf("  selection: %u of %u rows, %.1f %%\n", in->select.nselected, in->nrows, 100.0 * in->select.nselected / in->nrows);
+	printf("  selection: %u of %u rows, %.1f %%", in->select.nselected, in->nrows, 100.0 * in->select.nselected / in->nrows);
+	if (in->select.has_ratio)
+		printf("; the CPU's share in E is %.3f", in->select.ratio);
+	printf("\n");
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		if (ignored[i].is_set)
 			printf("  %s is ignored: a selection has nothing of the kind\n", ignored[i].name);

@@ -11,8 +11,8 @@
  *				after that.  The engine's joins fetch the window that D begins at the same time, which is not ahead of D
  * Packed keys under NS are read in place without D, by both processors.
  *
- * The ratio is fixed, or that of the times of both processors alone, which is the best for one step without exchange of rows.  Threads of P
- * and D, and memory, are there before the measured time begins: a selection is over sooner than a thread starts.  The time ends with the row
+ * The ratio is fixed, or the one with which E was the fastest of nine that are measured first; a join takes the model's, which has no costs of
+ * this step.  Threads of P and D, and memory, are there before the measured time begins: a selection is over sooner than a thread starts.  The time ends with the row
  * numbers of each block; nobody puts these behind each other.  A device that works on copies has no such step.
  */
 #define _GNU_SOURCE
@@ -390,18 +390,21 @@ divide_units(Selection *selection)
 	units->cpu_p = 0;
 }
 
-/* Set the CPU's share of the blocks: all of a cascade without D, fixed, or by the times of both processors alone. */
+/*
+ * Set the CPU's share of the blocks: all of a cascade without D, fixed, or the one that was found for E, less what a processor's
+ * units have of other tasks.
+ */
 static void
 choose_ratio(Selection *selection)
 {
 	const HjgUnits *units = &selection->units;
-	const double *ns = selection->in->select.row_ns;
-	const double cpu = (double) units->cpu_e / (units->cpu_p + units->cpu_d + units->cpu_e);
-	const double device = (double) units->device_e / (units->device_d + units->device_e);
+	const double found = selection->in->select.ratio;
+	const double cpu = found * units->cpu_e / (units->cpu_p + units->cpu_d + units->cpu_e);
+	const double device = (1 - found) * units->device_e / (units->device_d + units->device_e);
 
 	selection->ratio = selection->config->fixed_ratios[HJG_STEP_HASH];
-	if (!selection->config->keep_ratios && ns[HJG_ON_CPU] > 0)
-		selection->ratio = cpu / ns[HJG_ON_CPU] / (cpu / ns[HJG_ON_CPU] + device / ns[HJG_ON_DEVICE]);
+	if (!selection->config->keep_ratios && selection->in->select.has_ratio && units->cpu_e > 0)
+		selection->ratio = cpu / (cpu + device);
 	if (units->cpu_e == 0)
 		selection->ratio = 0;
 	if (selection->launch.args.mode == HJG_SELECT_CASCADE)
