@@ -11,9 +11,10 @@
  *				after that.  The engine's joins fetch the window that D begins at the same time, which is not ahead of D
  * Packed keys under NS are read in place without D, by both processors.
  *
- * The ratio is fixed, or the one with which E was the fastest of nine that are measured first; a join takes the model's, which has no costs of
- * this step.  Threads of P and D, and memory, are there before the measured time begins: a selection is over sooner than a thread starts.  The time ends with the row
- * numbers of each block; nobody puts these behind each other.  A device that works on copies has no such step.
+ * The ratio is fixed, or the one with which E was the fastest of nine that are measured first; a join takes the model's, which has no costs
+ * of this step.  Threads of P and D, and memory, are there before the measured time begins: a selection is over sooner than a thread
+ * starts.  The time ends with the row numbers of each block; nobody puts these behind each other.  A device that works on copies has no
+ * such step.
  */
 #define _GNU_SOURCE
 
