@@ -107,6 +107,7 @@ lab_objs = $(patsubst src/%.c,build/%.o,$(filter-out src/lab/lab_main.c,$(wildca
 	$(filter-out build/device/device_main.o build/kernels/images.o,$(device_objs)) build/kernels/lab/images.o
 build/hjoin_gpu_lab: build/lab/lab_main.o $(lab_objs)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $^ -ldl -lm
+$(patsubst src/%.c,build/%.o,$(wildcard src/lab/lab_coupled_*.c)): $(wildcard kernels/lab/hjg_select.*)
 lab: build/hjoin_gpu_lab
 .PHONY: lab
 # for tests alone, never installed: the device program with faults on request
@@ -312,6 +313,7 @@ check-opencl: build/test_opencl build/hjoin_gpu_lab hjoin_gpu_device
 	build/hjoin_gpu_lab threads --figures --halves --min-log=12 --max-log=12 --reps=1 >/dev/null
 	build/hjoin_gpu_lab threads --figures='001, figure' --key-width=8 --halves --min-log=12 --max-log=12 --reps=1 >/dev/null
 	build/hjoin_gpu_lab threads --plans --reps=1 >/dev/null
+	test/device/check_selection.sh
 	device=$$(./hjoin_gpu_device --list | grep -v 'not usable' | grep -q '^opencl:0' && echo opencl:0 || echo threads) && \
 		build/hjoin_gpu_lab $$device --model=8 --each --min-log=14 --max-log=14 >build/model.out || { tail -5 build/model.out; exit 1; } && \
 		build/hjoin_gpu_lab $$device --copies --model=8 --each --min-log=14 --max-log=14 >build/model.out || { tail -5 build/model.out; exit 1; } && \

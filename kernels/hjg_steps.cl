@@ -223,6 +223,32 @@ hjg_run_b4(HJG_STEP_PARAMETERS)
 }
 
 /*
+ * Check a column's block with all items of the group: its checksum, and that its arrays lie in it.
+ * shared->good is the result for all; a bad block raises HJG_STEP_DAMAGED.
+ */
+static void
+hjg_group_check(__global uchar *table, const HjgStepArgs *args, __global const HjgPackHeader *header, int column, uint ix,
+				__global const HjgPackBlock *block, __local HjgShared *shared)
+{
+	const uint	lane = get_local_id(0);
+	const bool	ends_well = hjg_unpack_block_ends(header, block);
+
+	shared->sums[lane] = ends_well ? hjg_unpack_checksum(block, lane, HJG_GROUP) : 0;
+	barrier(CLK_LOCAL_MEM_FENCE);
+	if (lane == 0)
+	{
+		ulong		sum = 0;
+
+		for (uint i = 0; i < HJG_GROUP; i++)
+			sum += shared->sums[i];
+		shared->good = ends_well && sum == block->checksum && hjg_unpack_block_is_sound(header, column, ix, block);
+		if (!shared->good)
+			hjg_step_or(&((__global HjgStepAllocator *) (table + args->allocator_off))->flags, HJG_STEP_DAMAGED);
+	}
+	barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/*
  * Unpack blocks [unpack_begin, unpack_end) of a packed batch whose head the host has checked: a group
  * unpacks a block at a time, an item a lane (a block has as many lanes, HJG_PACK_BLOCK_ROWS /
  * HJG_PACK_LANE_ROWS, as the group has items).  Reads the packed bytes twice, once for the checksum;
@@ -246,21 +272,8 @@ hjg_run_unpack(__global uchar *table, __global uchar *work, __global const uchar
 			__global uchar *out = work + args->unpack_off +
 				(ulong) (ix - args->unpack_first) * HJG_PACK_BLOCK_ROWS * HJG_KEY_WIDTH + 8 * c;
 			const int	mapped = plan->dict || plan->scale;
-			const bool	ends_well = hjg_unpack_block_ends(header, block);
 
-			shared->sums[lane] = ends_well ? hjg_unpack_checksum(block, lane, HJG_GROUP) : 0;
-			barrier(CLK_LOCAL_MEM_FENCE);
-			if (lane == 0)
-			{
-				ulong		sum = 0;
-
-				for (uint i = 0; i < HJG_GROUP; i++)
-					sum += shared->sums[i];
-				shared->good = ends_well && sum == block->checksum && hjg_unpack_block_is_sound(header, c, ix, block);
-				if (!shared->good)
-					hjg_step_or(&((__global HjgStepAllocator *) (table + args->allocator_off))->flags, HJG_STEP_DAMAGED);
-			}
-			barrier(CLK_LOCAL_MEM_FENCE);
+			hjg_group_check(table, args, header, c, ix, block, shared);
 			if (shared->good && lane * HJG_PACK_LANE_ROWS < block->values.nvalues)
 				hjg_unpack_lane(width, plan->leaf, plan->delta, mapped, header, c, block, &block->values, lane,
 								plan->runs ? scratch : out, plan->runs ? 1 : header->ncolumns);

@@ -65,7 +65,9 @@ run_share(void *arg, int piece, int worker)
 	}
 	from = ((hjg_u32) piece - nunpack) * each < n ? ((hjg_u32) piece - nunpack) * each : n;
 	to = n - from < each ? n : from + each;
-	if (to > from)
+	if (to > from && launch->step == HJG_STEP_OWN)
+		launch->own->run(launch, launch->begin + from, launch->begin + to, launch->args.first_worker + (hjg_u32) piece);
+	else if (to > from)
 		hjg_steps_run(launch, launch->begin + from, launch->begin + to, launch->args.first_worker + (hjg_u32) piece);
 }
 

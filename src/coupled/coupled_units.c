@@ -24,13 +24,8 @@ clamp_int(int value, int least, int most)
 	return value > most ? most : value < least ? least : value;
 }
 
-/*
- * Divide the units of a pipeline on ncpu threads and ngroups work groups.  boundary units decompress,
- * counted from the CPU's first after the fetcher; 0 means half of the threads (C), or a quarter of the
- * work groups (G).  With too few threads the fetcher is left out first, and then the CPU's share of E.
- */
-static HjgUnits
-units_of(HjgPipeline pipeline, int ncpu, int ngroups, int boundary)
+HjgUnits
+hjg_units_of(HjgPipeline pipeline, int ncpu, int ngroups, int boundary)
 {
 	HjgUnits	units = {.cpu_e = ncpu, .device_e = ngroups};
 	const int	fetchers = ncpu > 1 ? 1 : 0;
@@ -178,8 +173,8 @@ choose_units(HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 	if (join->runner == NULL || (pipeline == HJG_PIPELINE_AUTO && join->config.costs == NULL))
 		pipeline = HJG_PIPELINE_E;
 	join->stats.pipeline = pipeline == HJG_PIPELINE_AUTO ? HJG_PIPELINE_E : pipeline;
-	join->units = units_of(pipeline, join->cpu_threads, join->runner != NULL ? join->runner->nworkers : 0,
-						   join->config.boundary);
+	join->units = hjg_units_of(pipeline, join->cpu_threads, join->runner != NULL ? join->runner->nworkers : 0,
+							   join->config.boundary);
 	if (join->runner == NULL || join->config.costs == NULL)
 		return;
 	shape = shape_of_runs(join, runs, pipeline >= HJG_PIPELINE_CPDE_C ? packed_bytes : 0);

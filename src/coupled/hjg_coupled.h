@@ -32,8 +32,21 @@
 
 /* ---- runners ---- */
 
+typedef struct HjgStepLaunch HjgStepLaunch;
+
+/*
+ * A step of the laboratory, over units that it defines: begin and end of its launches count these.  Threads run
+ * its loop, and an OpenCL device its kernel, a unit by a work group at a time; the kernel has the arguments of
+ * hjg_k_merged and is in the text that hjg_cl_set_text() added.
+ */
+typedef struct HjgOwnStep
+{
+	void		(*run) (const HjgStepLaunch *launch, hjg_u32 begin, hjg_u32 end, hjg_u32 worker);
+	const char *kernel;
+} HjgOwnStep;
+
 /* One launch: a step over rows [begin, end) of the regions described by args. */
-typedef struct HjgStepLaunch
+struct HjgStepLaunch
 {
 	HjgStep		step;
 	int			width;
@@ -52,7 +65,8 @@ typedef struct HjgStepLaunch
 	size_t		packed_bytes;
 	HjgStep		ahead_of;		/* HJG_STEP_PREFETCH, in runners made of threads: the launch whose memory
 								 * is fetched */
-} HjgStepLaunch;
+	const HjgOwnStep *own;		/* HJG_STEP_OWN */
+};
 
 /* A region lent to a device. */
 typedef struct HjgMemory
@@ -142,6 +156,15 @@ extern HjgRunner *hjg_threads_runner_create(int nthreads);
 extern void hjg_threads_runner_destroy(HjgRunner *runner);
 /* Get the nanoseconds that a runner has spent on launches. */
 extern hjg_u64 hjg_threads_runner_busy_ns(const HjgRunner *runner);
+
+/* ---- coupled_units.c ---- */
+
+/*
+ * Divide the units of a pipeline on ncpu threads and ngroups work groups.  boundary units decompress,
+ * counted from the CPU's first after the fetcher; 0 means half of the threads (C), or a quarter of the
+ * work groups (G).  With too few threads the fetcher is left out first, and then the CPU's share of E.
+ */
+extern HjgUnits hjg_units_of(HjgPipeline pipeline, int ncpu, int ngroups, int boundary);
 
 /* ---- joins ---- */
 

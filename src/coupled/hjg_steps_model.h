@@ -30,7 +30,8 @@ typedef enum HjgStep
 	HJG_STEP_COUNT,
 	/* other launches, which are not part of a series */
 	HJG_STEP_UNPACK = HJG_STEP_COUNT,
-	HJG_STEP_PREFETCH
+	HJG_STEP_PREFETCH,
+	HJG_STEP_OWN				/* a step that the caller brings along (HjgOwnStep) */
 } HjgStep;
 
 typedef enum HjgProcessor

@@ -38,12 +38,21 @@ EMBED(hjg_text_kernels, "kernels/hjg_steps.cl");
 
 static const int key_widths[HJG_CL_WIDTHS] = {HJG_KEY_WIDTH_4, HJG_KEY_WIDTH_8, HJG_KEY_WIDTH_16};
 
+/* Text of the caller's own kernels, behind the engine's. */
+static const char *own_text = "";
+
+void
+hjg_cl_set_text(const char *text)
+{
+	own_text = text;
+}
+
 /* Concatenate all parts without their #include lines; malloc'd. */
 static char *
 program_text(void)
 {
 	const char *const parts[] = {hjg_text_layout, hjg_text_hash, hjg_text_packed, hjg_text_checksum, hjg_text_dialect,
-	hjg_text_steps, hjg_text_unpack, hjg_text_kernels};
+	hjg_text_steps, hjg_text_unpack, hjg_text_kernels, own_text};
 	const int	nparts = (int) (sizeof(parts) / sizeof(parts[0]));
 	size_t		room = 1;
 	char	   *text;
@@ -338,6 +347,13 @@ hjg_cl_test(HjgClDevice *device, char *reason, size_t room)
 	if (error != CL_SUCCESS)
 		snprintf(reason, room, "test kernel failed: %s", hjg_cl_error_text(error));
 	return good && error == CL_SUCCESS;
+}
+
+#else							/* !HJG_HAVE_OPENCL */
+
+void
+hjg_cl_set_text(const char *text)
+{
 }
 
 #endif							/* HJG_HAVE_OPENCL */

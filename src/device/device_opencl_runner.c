@@ -47,6 +47,8 @@ typedef struct ClRunner
 	HjgClRegions regions;
 	cl_kernel	kernels[HJG_STEP_COUNT];
 	cl_kernel	merged;
+	cl_kernel	own;			/* of own_step, from its first launch on */
+	const HjgOwnStep *own_step;
 	cl_kernel	link;			/* with copies: the kernel that follows b3 */
 	cl_mem		user;			/* with copies: keys or pairs of a launch */
 	size_t		user_bytes;
@@ -270,9 +272,9 @@ typedef struct Arguments
 	cl_uint		step;
 } Arguments;
 
-/* Queue a kernel of so many items; only a merged one takes all arguments. */
+/* Queue a kernel of so many items; only a merged one, or one of the caller's own, takes all arguments. */
 static cl_int
-queue_kernel(ClRunner *runner, cl_kernel kernel, const Arguments *arguments, bool is_merged, size_t items, cl_event *event)
+queue_kernel(ClRunner *runner, cl_kernel kernel, const Arguments *arguments, bool takes_all, size_t items, cl_event *event)
 {
 	const HjgClApi *api = runner->device->api;
 	const size_t group = GROUP_ITEMS;
@@ -287,11 +289,52 @@ queue_kernel(ClRunner *runner, cl_kernel kernel, const Arguments *arguments, boo
 		{sizeof(cl_mem), &arguments->packed}, {sizeof(cl_uint), &arguments->step}
 	};
 
-	for (cl_uint i = 0; i < (is_merged ? 8 : 6) && error == CL_SUCCESS; i++)
+	for (cl_uint i = 0; i < (takes_all ? 8 : 6) && error == CL_SUCCESS; i++)
 		error = api->set_arg(kernel, i, values[i].bytes, values[i].value);
 	if (error == CL_SUCCESS)
 		error = api->enqueue_kernel(runner->regions.queue, kernel, 1, NULL, &items, &group, 0, NULL, event);
 	return error;
+}
+
+/* Create a kernel; NULL on failure, with the reason in *error. */
+static cl_kernel
+create_kernel(const HjgClDevice *device, int key_width, const char *name, cl_int *error)
+{
+	cl_kernel	kernel = device->api->create_kernel(device->programs[key_width == 4 ? 0 : key_width == 8 ? 1 : 2], name, error);
+
+	return *error == CL_SUCCESS ? kernel : NULL;
+}
+
+/* Find the kernel of a launch; NULL when OpenCL refuses. */
+static cl_kernel
+launch_kernel(ClRunner *runner, const HjgStepLaunch *launch)
+{
+	cl_int		error;
+
+	if (launch->step != HJG_STEP_OWN)
+		return launch->args.unpack_workers > 0 || launch->step >= HJG_STEP_COUNT ? runner->merged : runner->kernels[launch->step];
+	if (runner->own_step != launch->own)
+	{
+		/* earlier launches keep the old one until they have ended */
+		if (runner->own != NULL)
+			runner->device->api->release_kernel(runner->own);
+		runner->own = create_kernel(runner->device, launch->width, launch->own->kernel, &error);
+		runner->own_step = launch->own;
+	}
+	return runner->own;
+}
+
+/* Choose the work groups that execute a launch, besides those that unpack. */
+static size_t
+launch_groups(const ClRunner *runner, const HjgStepLaunch *launch)
+{
+	const size_t most = (size_t) runner->runner.nworkers - launch->args.unpack_workers;
+	const size_t n = launch->end - launch->begin;
+	const size_t ngroups = launch->step == HJG_STEP_OWN ? n : (n + GROUP_ITEMS - 1) / GROUP_ITEMS;
+
+	if (launch->step == HJG_STEP_UNPACK)
+		return 0;
+	return ngroups < most ? ngroups : most;
 }
 
 static HjgStatus
@@ -303,7 +346,8 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	const bool	is_merged = launch->args.unpack_workers > 0;
 	const HjgMemory work_memory = {launch->work, launch->work_bytes};
 	const HjgMemory table_memory = {launch->table, launch->table_bytes};
-	cl_kernel	kernel = is_merged || launch->step >= HJG_STEP_COUNT ? runner->merged : runner->kernels[launch->step];
+	const bool	is_own = launch->step == HJG_STEP_OWN;
+	cl_kernel	kernel = launch_kernel(runner, launch);
 	cl_mem		work = hjg_cl_region_buffer(&runner->regions, &work_memory);
 	/* a step without the table does not copy it */
 	cl_mem		table = copies && !hjg_step_uses_table(launch->step) ? work : hjg_cl_region_buffer(&runner->regions, &table_memory);
@@ -314,32 +358,24 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	const cl_uint begin = launch->begin;
 	const cl_uint end = launch->end;
 	HjgStepArgs args = launch->args;
-	size_t		ngroups = (end - begin + GROUP_ITEMS - 1) / GROUP_ITEMS;
-	size_t		items;
+	const size_t items = (launch_groups(runner, launch) + launch->args.unpack_workers) * GROUP_ITEMS;
 	cl_int		error = CL_SUCCESS;
 	LaunchEvents *events;
 
-	/* blocks are unpacked only when host and device share memory */
-	if (runner->regions.failed || table == NULL || work == NULL || (begin >= end && !is_merged) || (is_merged && copies))
+	/* blocks are unpacked, and own steps run, only when host and device share memory */
+	if (runner->regions.failed || kernel == NULL || table == NULL || work == NULL || (begin >= end && !is_merged) ||
+		((is_merged || is_own) && copies))
 		return HJG_ERR_DEVICE;
 	if (runner->nlaunched - runner->nended == MAX_EVENTS)
 		cl_wait(runner, runner->nended + 1);
 	events = &runner->events[runner->nlaunched % MAX_EVENTS];
 	*events = (LaunchEvents) {.copied = NULL};
-	if (ngroups > (size_t) runner->runner.nworkers)
-		ngroups = (size_t) runner->runner.nworkers;
-	/* the groups that unpack are part of the device's */
-	if (is_merged && ngroups + launch->args.unpack_workers > (size_t) runner->runner.nworkers)
-		ngroups = (size_t) runner->runner.nworkers - launch->args.unpack_workers;
-	if (launch->step == HJG_STEP_UNPACK)
-		ngroups = 0;
 	args.links_later = copies && launch->step == HJG_STEP_B3;
-	items = (ngroups + launch->args.unpack_workers) * GROUP_ITEMS;
 	if (launch->user != NULL && launch->user != launch->work)
 		user = user_buffer(runner, launch, &error);
 	if (error == CL_SUCCESS && copies)
 		error = copy_in(runner, launch, user, &events->copied);
-	if (error == CL_SUCCESS && is_merged)
+	if (error == CL_SUCCESS && (is_merged || is_own) && launch->packed != NULL)
 		packed = api->create_buffer(runner->device->context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, launch->packed_bytes,
 									(void *) launch->packed, &error);
 	if (error == CL_SUCCESS)
@@ -347,7 +383,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 		const Arguments arguments = {table, work, user, packed, args, begin, end, step};
 		cl_event	linked;
 
-		error = queue_kernel(runner, kernel, &arguments, is_merged, items, &events->kernel);
+		error = queue_kernel(runner, kernel, &arguments, is_merged || is_own, items, &events->kernel);
 		is_launched = error == CL_SUCCESS;
 		if (is_launched)
 			*ticket = ++runner->nlaunched;
@@ -431,21 +467,14 @@ hjg_cl_runner_destroy(HjgRunner *handle)
 		api->release_kernel(runner->merged);
 	if (runner->link != NULL)
 		api->release_kernel(runner->link);
+	if (runner->own != NULL)
+		api->release_kernel(runner->own);
 	if (runner->user != NULL && runner->regions.failed)
 		api->release_mem(runner->user);
 	else if (runner->user != NULL)
 		hjg_cl_pool_give(runner->device, runner->user, runner->user_bytes);
 	hjg_cl_regions_free(&runner->regions);
 	free(runner);
-}
-
-/* Create a kernel; NULL on failure, with the reason in *error. */
-static cl_kernel
-create_kernel(const HjgClDevice *device, int key_width, const char *name, cl_int *error)
-{
-	cl_kernel	kernel = device->api->create_kernel(device->programs[key_width == 4 ? 0 : key_width == 8 ? 1 : 2], name, error);
-
-	return *error == CL_SUCCESS ? kernel : NULL;
 }
 
 HjgRunner *

@@ -308,6 +308,12 @@ extern void hjg_cl_name(int number, char *name, size_t room);
  */
 extern void hjg_cl_set_units(int units);
 
+/*
+ * Add text to the programs of devices that are opened from now on: the kernels of a caller's own steps
+ * (HjgOwnStep).  For benchmarks.
+ */
+extern void hjg_cl_set_text(const char *text);
+
 /* Use copies even where memory is shared; for tests and benchmarks, before a runner is made. */
 extern void hjg_cl_set_copies(bool copies);
 

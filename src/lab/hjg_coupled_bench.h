@@ -8,6 +8,9 @@
  *		lab_coupled_pairs.c	--pairs: each design choice against its absence
  *		lab_coupled_rows.c	--rows: every system of the papers by its name
  *		lab_coupled_engines.c	--engines: losses of choices against the best one
+ *		lab_coupled_selection.c	a selection through the engine's pipelines
+ *		lab_coupled_select_step.c	its step on a thread
+ *		lab_coupled_column.c	its input
  *		lab_coupled_plans.c	--plans: compression plans
  *		lab_coupled_counts.c	cache misses and stalls, where they are counted
  *		lab_coupled_points.c	medians of runs in random order
@@ -22,6 +25,7 @@
 #define HJG_COUPLED_BENCH_H
 
 #include "device/hjg_opencl.h"
+#include "kernels/lab/hjg_select.h"
 #include "lab/hjg_lab.h"
 
 /* Bytes of keys, 4 or 8 (--key-width).  Values are of 4 bytes, whatever keys have. */
@@ -57,7 +61,17 @@ typedef struct HjgBenchOptions
 	HjgCoupledConfig config;
 } HjgBenchOptions;
 
-/* Both sides of a join; the arrays are aligned for devices. */
+/* A selection of rows of the build side, which is its column, in place of a join; nrows 0: a join. */
+typedef struct HjgBenchSelect
+{
+	HjgSelect	predicate;
+	hjg_u32		nselected;		/* expected */
+	hjg_u64		rows_sum;		/* expected sum of the mixed numbers of these rows */
+	bool		has_ratio;
+	double		ratio;			/* the CPU's share with which E was fastest, with all units of both */
+} HjgBenchSelect;
+
+/* Both sides of a join, or a column to select from; the arrays are aligned for devices. */
 typedef struct HjgBenchInput
 {
 	hjg_u32		nrows;			/* rows of the build side */
@@ -73,6 +87,7 @@ typedef struct HjgBenchInput
 	HjgSegment	packed_probe[HJG_BENCH_BATCHES];
 	size_t		packed_room;
 	char		plans[2][64];	/* build, probe */
+	HjgBenchSelect select;
 } HjgBenchInput;
 
 /* ---- lab_coupled_counts.c ---- */
@@ -125,6 +140,8 @@ extern bool hjg_bench_input_sized(HjgBenchInput *in, const HjgBenchOptions *opti
 /* Make an input of these keys; those of the build side are unique. */
 extern bool hjg_bench_input_keys(HjgBenchInput *in, const HjgBenchOptions *options, const hjg_u32 *build, hjg_u32 nbuild,
 								 const hjg_u32 *probe, hjg_u32 nprobe);
+/* Make a column of these values, as the build side. */
+extern bool hjg_bench_input_column(HjgBenchInput *in, const HjgBenchOptions *options, const hjg_u32 *values, hjg_u32 nrows);
 extern void hjg_bench_input_destroy(HjgBenchInput *in);
 /*
  * Run one join; config NULL: the cpu engine.  False if a result is wrong: each pair is checked, outside
@@ -165,6 +182,46 @@ extern bool hjg_bench_rows(const HjgBenchOptions *options, const HjgEnv *env, co
 
 /* Measure the loss of PL, and of the cpu engine, against the best; false if a result is wrong. */
 extern bool hjg_bench_engines(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
+
+/* ---- lab_coupled_select_step.c ---- */
+
+/* A thread's memory in work, at unpack_scratch_off: a block's keys, and memory to unpack them. */
+#define HJG_SELECT_SCRATCH_BYTES (HJG_PACK_BLOCK_ROWS * 8 + HJG_UNPACK_SCRATCH_BYTES)
+
+extern const HjgOwnStep hjg_select_step;
+
+/* Add the selection's kernel to the programs of OpenCL devices, before these are opened. */
+extern void hjg_select_open(void);
+
+/* ---- lab_coupled_selection.c ---- */
+
+/* True if values of a packed column are read in place: bits under NS, with or without FOR. */
+extern bool hjg_select_reads_in_place(const HjgPackHeader *header);
+/*
+ * Run the selection once.  The configuration's strategy means nothing, nor do the options of tables and partitions;
+ * was_bytes 0: no P, whose thread has the pipeline's other task.  False if the rows are not those of a plain loop;
+ * they are checked outside the measured time.
+ */
+extern bool hjg_select_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
+						   HjgBenchTimes *times);
+
+/* ---- lab_coupled_column.c ---- */
+
+/* Values of a selection's column. */
+typedef enum HjgSelectColumn
+{
+	HJG_SELECT_RANDOM,			/* of a fourth of a key's bits, in any order: packed to a fourth by NS */
+	HJG_SELECT_ASCENDING		/* with random gaps of 8 bits at most: packed by Delta, NS */
+} HjgSelectColumn;
+
+/*
+ * Make a selection from 2^log rows, of options->selectivity of these, or where that is 1 of one in a hundred.  Where
+ * options have costs it also searches the ratio, by measuring some.
+ */
+extern bool hjg_select_create(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log,
+							  HjgSelectColumn column);
+/* Print the rows that are selected, and options that change nothing. */
+extern void hjg_select_explain(const HjgBenchInput *in, const HjgBenchOptions *options);
 
 /* ---- lab_coupled_points.c ---- */
 

@@ -436,6 +436,7 @@ hjg_lab_coupled_bench(int nthreads, const char *device, int argc, char **argv)
 	else
 	{
 		hjg_cl_set_units(options.units);
+		hjg_select_open();
 		hjg_drivers_open(devices, true);
 		runner = hjg_opencl_begin(hjg_device_parse(options.device, &id) && id.kind == HJG_KIND_OPENCL ? id.number : -1, hjg_bench_key_width,
 								  &options.config.cpu_threads, reason, sizeof(reason));

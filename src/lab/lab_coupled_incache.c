@@ -2,10 +2,10 @@
  * lab_coupled_incache.c
  *	  hjoin_gpu_lab NAME --figures: figures of in-cache co-processing.
  *
- * After He, Zhang and He (VLDB 2015), "001", section 5.  They measure a selection and a hash join, and four queries of TPC-H.  The
- * engine has no selection, so that half of figures 5, 6, 8 and 9 is missing, and so is Q6, which is one.  Of the other queries the joins
- * are run, on TPC-H's keys (lab_coupled_tpch.c), without their conditions, groups and orders.  Speedups are over the CPU alone, as in the
- * paper.
+ * After He, Zhang and He (VLDB 2015), "001", section 5.  They measure a selection and a hash join, in figures 5, 6, 8 and 9, and four
+ * queries of TPC-H.  The selection is the laboratory's (lab_coupled_selection.c), the join the engine's.  Of the queries the joins are run,
+ * on TPC-H's keys (lab_coupled_tpch.c), without their conditions, groups and orders; Q6 is missing, which has none: it selects by three
+ * columns and sums up a fourth, and the selection has one column and no sum.  Speedups are over the CPU alone, as in the paper.
  */
 #define _GNU_SOURCE
 
@@ -18,6 +18,10 @@
 	"where both parts are cores of one CPU no unit waits more for memory than another, the unit that fetches is missed by " \
 	"those that execute, and what it brings into a cache of its own is not nearer to them; pieces are as small as the set, so " \
 	"small sets mean many launches; a device with memory of its own spends its time on copies"
+
+#define ALIKE_SCANS \
+	"a CPU's own units fetch neighbouring lines ahead of a scan, so P has little to add and is missed by those that execute; small sets mean " \
+	"many launches"
 
 static HjgCoupledConfig
 incache_config(const HjgBenchOptions *options, HjgPipeline pipeline)
@@ -35,6 +39,64 @@ cpu_alone(const HjgBenchOptions *options)
 	return hjg_bench_config_alone(options, HJG_COUPLED_SHJ_PL, HJG_ON_CPU);
 }
 
+/* ---- figures 5, 6, 8 and 9: both operators ---- */
+
+typedef enum Operator
+{
+	SELECTION,
+	JOIN,
+	OPERATORS
+} Operator;
+
+static const char *const operator_names[OPERATORS] = {[SELECTION] = "selection", [JOIN] = "join"};
+
+/*
+ * Make an operator's input, packed by the plan, or by cascades if it is NULL.  A selection's cascade is the one of table 3 that needs
+ * all decompression; a join has the planner's, for ascending keys, as random ones have nothing that a cascade could use.
+ */
+static bool
+make_operand(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, Operator which,
+			 bool packed, const HjgPackPlan *plan)
+{
+	static const HjgPackPlan cascade = {.delta = 1, .leaf = HJG_PACK_NS};
+	HjgBenchOptions with = *options;
+	const bool	cascades = packed && plan == NULL;
+	bool		good;
+
+	with.packed = packed;
+	with.plan = cascades && which == SELECTION ? &cascade : plan;
+	with.ordered = cascades;
+	if (which == JOIN)
+		return hjg_bench_input_create(in, &with, log);
+	good = hjg_select_create(in, &with, env, runner, log, cascades ? HJG_SELECT_ASCENDING : HJG_SELECT_RANDOM);
+	if (good)
+		hjg_select_explain(in, options);
+	return good;
+}
+
+/* True if the operator can be run here; otherwise it says why not. */
+static bool
+can_run(Operator which, const HjgRunner *runner)
+{
+	if (which == JOIN || runner->move == NULL)
+		return true;
+	printf("  selection: not on a device that works on copies, to which launches of the laboratory's own steps take none\n");
+	return false;
+}
+
+/* Print which parts of a pipeline a run did without, to the end of the line. */
+static void
+print_ignored(const HjgCoupledConfig *config, const HjgCoupledStats *stats)
+{
+	if (config->pipeline >= HJG_PIPELINE_PE && config->was_bytes > 0 && stats->fetched_rows == 0)
+		printf("; P is ignored: %s", stats->units.cpu_p == 0 ? "no thread is left for it" : "nothing lies ahead of a set");
+	if (config->pipeline == HJG_PIPELINE_CPDE_G && stats->device_blocks == 0)
+		printf("; the device's D is ignored");
+	if (config->boundary > 0 && config->boundary != stats->units.cpu_d + stats->units.device_d)
+		printf("; boundary %d is ignored", config->boundary);
+	printf("\n");
+}
+
 /* ---- figures 5, 6 and 8 ---- */
 
 static const size_t set_bytes[] = {1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 24};
@@ -48,29 +110,33 @@ print_packed(const char *indent, const HjgBenchInput *in)
 
 	for (int i = 0; i < HJG_BENCH_BATCHES; i++)
 		probe_bytes += in->packed_probe[i].packed_bytes;
-	printf("%s(build keys %s, %.0f %% of their size; probe keys %s, %.0f %%)\n", indent, in->plans[0],
+	if (in->nprobe == 0)
+		printf("%s(keys %s, %.0f %% of their size)\n", indent, in->plans[0], 100.0 / hjg_bench_key_width * (double) in->packed_build.packed_bytes / in->nrows);
+	else
+		printf("%s(build keys %s, %.0f %% of their size; probe keys %s, %.0f %%)\n", indent, in->plans[0],
 		   100.0 / hjg_bench_key_width * (double) in->packed_build.packed_bytes / in->nrows, in->plans[1], 100.0 / hjg_bench_key_width * (double) probe_bytes / in->nprobe);
 }
 
 /*
- * Run the CPU alone, both processors without a fetcher, and a pipeline over sizes of the work-ahead set.
- * Packed keys use the plan, or cascades if it is NULL.
+ * Run an operator on the CPU alone, on both processors without a fetcher, and in a pipeline over sizes of the work-ahead set.  A
+ * selection's second point is the pipeline's division of work without P, as in the paper, if it decompresses.
  */
 static bool
-sets_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, HjgPipeline pipeline,
+sets_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, Operator which, HjgPipeline pipeline,
 			bool packed, const HjgPackPlan *plan)
 {
-	HjgBenchOptions with = *options;
+	const bool	divided = which == SELECTION && pipeline >= HJG_PIPELINE_CPDE_C;
+	const char *second = divided ? "cDE-b" : "E";
 	HjgBenchInput in;
 	bool		good;
 
-	with.packed = packed;
-	with.plan = plan;
-	/* random keys have nothing that a cascade could use */
-	with.ordered = packed && plan == NULL;
-	good = hjg_bench_input_create(&in, &with, log);
+	if (!can_run(which, runner))
+		return true;
+	good = make_operand(&in, options, env, runner, log, which, packed, plan);
 	hjg_bench_points[0].config = cpu_alone(options);
-	hjg_bench_points[1].config = incache_config(options, HJG_PIPELINE_E);
+	hjg_bench_points[1].config = incache_config(options, divided ? pipeline : HJG_PIPELINE_E);
+	if (divided)
+		hjg_bench_points[1].config.was_bytes = 0;
 	for (int i = 0; i < NSETS; i++)
 	{
 		hjg_bench_points[2 + i].config = incache_config(options, pipeline);
@@ -83,11 +149,12 @@ sets_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 		char		name[32] = "CPU part alone";
 
 		if (i == 1)
-			snprintf(name, sizeof(name), "E");
+			snprintf(name, sizeof(name), "%s", second);
 		if (i >= 2)
 			snprintf(name, sizeof(name), "%s, set of %zu KB", hjg_pipeline_name((int) pipeline), set_bytes[i - 2] >> 10);
-		printf("  %-24s %9u %9.2f ms  speedup %5.2f, over E %5.2f\n", name, in.nrows, ns / 1e6,
-			   hjg_bench_median(options, 0)->total_ns / ns, hjg_bench_median(options, 1)->total_ns / ns);
+		printf("  %-9s %-24s %9u %9.2f ms  speedup %5.2f, over %s %5.2f", operator_names[which], name, in.nrows, ns / 1e6,
+			   hjg_bench_median(options, 0)->total_ns / ns, second, hjg_bench_median(options, 1)->total_ns / ns);
+		print_ignored(&hjg_bench_points[i].config, &hjg_bench_median(options, i)->stats);
 	}
 	if (packed && good)
 		print_packed("  ", &in);
@@ -95,24 +162,43 @@ sets_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 	return good;
 }
 
+/* Keys of figure 6, which nobody decompresses. */
+static const HjgPackPlan plain_ns = {.leaf = HJG_PACK_NS};
+
 static bool
-incache_figure_5(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+incache_figure_5a(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
-	return sets_varied(options, env, runner, log, HJG_PIPELINE_PE, false, NULL);
+	return sets_varied(options, env, runner, log, SELECTION, HJG_PIPELINE_PE, false, NULL);
 }
 
 static bool
-incache_figure_6(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+incache_figure_5b(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
-	static const HjgPackPlan ns = {.leaf = HJG_PACK_NS};
-
-	return sets_varied(options, env, runner, log, HJG_PIPELINE_PE, true, &ns);
+	return sets_varied(options, env, runner, log, JOIN, HJG_PIPELINE_PE, false, NULL);
 }
 
 static bool
-incache_figure_8(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+incache_figure_6a(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
-	return sets_varied(options, env, runner, log, HJG_PIPELINE_CPDE_B, true, NULL);
+	return sets_varied(options, env, runner, log, SELECTION, HJG_PIPELINE_PE, true, &plain_ns);
+}
+
+static bool
+incache_figure_6b(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	return sets_varied(options, env, runner, log, JOIN, HJG_PIPELINE_PE, true, &plain_ns);
+}
+
+static bool
+incache_figure_8a(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	return sets_varied(options, env, runner, log, SELECTION, HJG_PIPELINE_CPDE_B, true, NULL);
+}
+
+static bool
+incache_figure_8b(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	return sets_varied(options, env, runner, log, JOIN, HJG_PIPELINE_CPDE_B, true, NULL);
 }
 
 /* ---- figures 9 and 10: the boundary between D and E ---- */
@@ -161,31 +247,46 @@ print_boundary(const HjgBenchTimes *times)
 		   units->cpu_e, units->device_e, units->cpu_p);
 }
 
+/* Run an operator over all boundaries. */
 static bool
-incache_figure_9(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+boundaries_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, Operator which)
 {
 	const int	npoints = set_boundaries(options, runner);
-	HjgBenchOptions with = *options;
 	double		most_ns = 0;
 	double		least_ns = 0;
 	HjgBenchInput in;
 	bool		good;
 
-	with.packed = with.ordered = true;
-	good = hjg_bench_input_create(&in, &with, log) && hjg_bench_run_points(options, env, runner, &in, npoints);
+	if (!can_run(which, runner))
+		return true;
+	good = make_operand(&in, options, env, runner, log, which, true, NULL) && hjg_bench_run_points(options, env, runner, &in, npoints);
 	for (int i = 0; i < npoints && good; i++)
 	{
 		const HjgBenchTimes *times = hjg_bench_median(options, i);
 
+		printf("  %-9s", operator_names[which]);
 		print_boundary(times);
-		printf(" %9u %9.2f ms, E waited %7.2f ms\n", in.nrows, times->total_ns / 1e6, (double) times->stats.feed_wait_ns / 1e6);
+		printf(" %9u %9.2f ms, E waited %7.2f ms", in.nrows, times->total_ns / 1e6, (double) times->stats.feed_wait_ns / 1e6);
+		print_ignored(&hjg_bench_points[i].config, &times->stats);
 		most_ns = times->total_ns > most_ns ? times->total_ns : most_ns;
 		least_ns = i == 0 || times->total_ns < least_ns ? times->total_ns : least_ns;
 	}
 	if (good && npoints > 0)
-		printf("  the worst takes %.2f times the best\n", most_ns / least_ns);
+		printf("  %s: the worst takes %.2f times the best\n", operator_names[which], most_ns / least_ns);
 	hjg_bench_input_destroy(&in);
 	return good;
+}
+
+static bool
+incache_figure_9a(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	return boundaries_varied(options, env, runner, log, SELECTION);
+}
+
+static bool
+incache_figure_9b(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	return boundaries_varied(options, env, runner, log, JOIN);
 }
 
 /* ---- figures 7 and 10: joins of queries ---- */
@@ -375,15 +476,20 @@ incache_figure_10(const HjgBenchOptions *options, const HjgEnv *env, const HjgRu
 }
 
 const HjgBenchFigure hjg_bench_incache_figures[] = {
-	{"001, figure 5: prefetching, by size of the work-ahead set", "1 MB best; PE 22 % faster than E", ALIKE, incache_figure_5, false},
-	{"001, figure 6: the same on packed keys that nobody decompresses",
-		"less time than on plain keys, and the same gain; packed to 25 %", ALIKE, incache_figure_6, false},
+	{"001, figure 5a: a selection, prefetching by size of the work-ahead set", "1 MB best; PE 24 % faster than E", ALIKE_SCANS, incache_figure_5a, false},
+	{"001, figure 5b: a join, the same", "1 MB best; PE 22 % faster than E", ALIKE, incache_figure_5b, false},
+	{"001, figure 6a: the selection on packed keys that nobody decompresses", "less time than on plain keys, and the same gain; packed to 25 %", ALIKE_SCANS,
+		incache_figure_6a, false},
+	{"001, figure 6b: the join, the same", "less time than on plain keys, and the same gain; packed to 25 %", ALIKE, incache_figure_6b, false},
 	{"001, figure 7: joins of TPC-H queries, plain keys", "E and PE over 1.5 times the CPU alone; PE up to 20 % faster than E", ALIKE,
 		incache_figure_7, false},
-	{"001, figure 8: prefetching for decompression (cPDE-b), by size of the work-ahead set",
-		"25 % faster than without prefetching; slower than that when the set is too large", ALIKE, incache_figure_8, false},
-	{"001, figure 9: the boundary between decompression and execution", "a join depends less on it than a selection",
-		"keys in order pack to so little here that decompression is a small part of the work, and units of D are missed by E", incache_figure_9, false},
+	{"001, figure 8a: a selection, prefetching for decompression (cPDE-b), by size of the work-ahead set",
+		"31 % faster than without prefetching; slower than that when the set is too large", ALIKE_SCANS, incache_figure_8a, false},
+	{"001, figure 8b: a join, the same", "25 % faster than without prefetching; slower than that when the set is too large", ALIKE, incache_figure_8b, false},
+	{"001, figure 9a: the boundary between decompression and execution, a selection", "varies much, as decompression takes most of the time",
+		ALIKE_SCANS, incache_figure_9a, false},
+	{"001, figure 9b: the same, a join", "depends less on it than a selection",
+		"keys in order pack to so little here that decompression is a small part of the work, and units of D are missed by E", incache_figure_9b, false},
 	{"001, figure 10: joins of TPC-H queries over the boundary, predicted and measured", "differences below 9 %; the best boundary found",
 		"joins of some thousand rows spend most of their time in launches and waits, which differ from one to the next", incache_figure_10, false},
 	{"001, figures 11 to 13: schemes on joins of TPC-H queries, packed keys, over the CPU alone", "E over 1.5; cPDE-b over 2.5 times as fast", ALIKE,

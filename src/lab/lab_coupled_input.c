@@ -210,6 +210,19 @@ hjg_bench_input_keys(HjgBenchInput *in, const HjgBenchOptions *options, const hj
 }
 
 bool
+hjg_bench_input_column(HjgBenchInput *in, const HjgBenchOptions *options, const hjg_u32 *values, hjg_u32 nrows)
+{
+	*in = (HjgBenchInput) {.nrows = nrows};
+	in->build = map_rows(nrows, sizeof(hjg_u32));
+	in->probe = map_rows(0, sizeof(hjg_u32));
+	in->pairs = map_rows(0, sizeof(HjgPair));
+	if (in->build == NULL || in->probe == NULL || in->pairs == NULL)
+		return false;
+	memcpy(in->build, values, (size_t) nrows * sizeof(hjg_u32));
+	return make_keys(in, options);
+}
+
+bool
 hjg_bench_input_create(HjgBenchInput *in, const HjgBenchOptions *options, int log)
 {
 	return hjg_bench_input_sized(in, options, 1u << log, 1u << log);

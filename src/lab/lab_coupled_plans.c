@@ -66,16 +66,12 @@ unpack_ns(const Column *column, const HjgPackHeader *header)
 	return (double) (hjg_now_ns() - started) / NROWS;
 }
 
-/* Write the numbers of the rows whose values are in the range, from row first on, behind those selected; returns their number. */
+/* Select from values, from row first on, behind the rows selected; returns the number of all. */
 static hjg_u32
 select_values(const Column *column, const hjg_u64 *values, hjg_u32 first, hjg_u32 nrows, hjg_u32 nselected)
 {
-	for (hjg_u32 i = 0; i < nrows; i++)
-	{
-		column->selected[nselected] = first + i;
-		nselected += values[i] - column->from < column->to - column->from;
-	}
-	return nselected;
+	return nselected + hjg_select_values(KEY_BYTES, (const hjg_u8 *) values, nrows, first, column->from, column->to - column->from,
+										 column->selected + nselected);
 }
 
 static hjg_u32

@@ -45,7 +45,8 @@ hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const Hj
 			HjgBenchTimes *times = &point->turns[turn < 0 ? 0 : turn];
 
 			memset(times, 0, sizeof(*times));
-			if (!hjg_bench_run(env, &point->config, runner, in, times))
+			if (!(in->select.predicate.nrows > 0 ? hjg_select_run(env, &point->config, runner, in, times) :
+				  hjg_bench_run(env, &point->config, runner, in, times)))
 				return false;
 		}
 	}
