@@ -1,12 +1,13 @@
 /*
  * scan_keep.c
- *	  Keeps columns of a table at once, without waiting for queries that read them.
+ *	  Keeps columns of a table, or of its partitions, at once, without waiting for queries that read them.
  */
 #include "postgres.h"
 
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type_d.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -62,26 +63,46 @@ all_attributes(Relation relation)
 	return attnos;
 }
 
-Datum
-hjoin_gpu_keep(PG_FUNCTION_ARGS)
+/* Keep columns of one table; returns its blocks that have been kept. names: of the columns; NULL: all. */
+static uint64
+keep_table(Oid relid, ArrayType *names)
 {
-	Bitmapset  *attnos;
-	Relation	relation;
 	HjgKeptOpener *opener = NULL;
+	Relation	relation = table_open(relid, AccessShareLock);
+	Bitmapset  *attnos;
 	uint64		nblocks = 0;
-	AclResult	allowed;
 
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	relation = table_open(PG_GETARG_OID(0), AccessShareLock);
-	allowed = pg_class_aclcheck(RelationGetRelid(relation), GetUserId(), ACL_SELECT);
-	if (allowed != ACLCHECK_OK)
-		aclcheck_error(allowed, get_relkind_objtype(relation->rd_rel->relkind), RelationGetRelationName(relation));
-	attnos = PG_ARGISNULL(1) ? all_attributes(relation) : find_named_attributes(relation, PG_GETARG_ARRAYTYPE_P(1));
+	attnos = names == NULL ? all_attributes(relation) : find_named_attributes(relation, names);
 	if (relation->rd_rel->relkind == RELKIND_RELATION || relation->rd_rel->relkind == RELKIND_MATVIEW)
 		opener = hjg_scan_heap_readable(relation) ? hjg_scan_kept_opener_create(relation, GetActiveSnapshot(), attnos, NULL) : NULL;
 	if (opener != NULL)
 		nblocks = hjg_scan_kept_keep(opener, RelationGetNumberOfBlocks(relation));
+	table_close(relation, AccessShareLock);
+	return nblocks;
+}
+
+Datum
+hjoin_gpu_keep(PG_FUNCTION_ARGS)
+{
+	Oid			relid;
+	Relation	relation;
+	ArrayType  *names;
+	AclResult	allowed;
+	uint64		nblocks;
+	ListCell   *lc;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	relid = PG_GETARG_OID(0);
+	names = PG_ARGISNULL(1) ? NULL : PG_GETARG_ARRAYTYPE_P(1);
+	relation = table_open(relid, AccessShareLock);
+	allowed = pg_class_aclcheck(relid, GetUserId(), ACL_SELECT);
+	if (allowed != ACLCHECK_OK)
+		aclcheck_error(allowed, get_relkind_objtype(relation->rd_rel->relkind), RelationGetRelationName(relation));
+	nblocks = keep_table(relid, names);
+	/* who may read a table may read its partitions through it */
+	foreach(lc, relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ? find_all_inheritors(relid, AccessShareLock, NULL) : NIL)
+		nblocks += lfirst_oid(lc) != relid ? keep_table(lfirst_oid(lc), names) : 0;
 	table_close(relation, AccessShareLock);
 	PG_RETURN_INT64((int64) nblocks);
 }

@@ -228,7 +228,10 @@ $node->safe_psql('postgres', q{
 	INSERT INTO parents SELECT g % 10, g FROM generate_series(1, 20000) g;
 	INSERT INTO children SELECT g % 12, g, 0 FROM generate_series(1, 20000) g;
 	VACUUM ANALYZE parts, kinds, parents, children;
-	SELECT sum(hjoin_gpu_keep(c)) FROM unnest('{parts_95,parts_96_air,parts_96_others,kinds_1,kinds_2,parents,children}'::regclass[]) c});
+	SELECT hjoin_gpu_keep('parts'), hjoin_gpu_keep('kinds', '{id,name,size}'), hjoin_gpu_keep('parents'), hjoin_gpu_keep('children')});
+is($node->safe_psql('postgres', q{SELECT hjoin_gpu_keep('parts') = sum(pg_relation_size(relid) / 8192) FROM pg_partition_tree('parts')}), 't', 'all partitions are kept');
+is($node->safe_psql('postgres', q{CREATE ROLE reader; GRANT SELECT ON parts TO reader; SET ROLE reader; SELECT hjoin_gpu_keep('parts') > 0}), 't', 'who may read the table may keep them');
+isnt($node->psql('postgres', q{SET ROLE reader; SELECT hjoin_gpu_keep('parts_95')}), 0, 'but none of them alone');
 my @of_parts = (
 	'SELECT mode, count(*), sum(price), min(quantity), max(day) FROM parts GROUP BY 1 ORDER BY 1',
 	'SELECT count(*), sum(quantity) FROM parts WHERE day > date \'1995-11-01\' AND quantity < 30 AND code <> \'c77\'',
