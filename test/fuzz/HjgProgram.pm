@@ -89,6 +89,17 @@ sub value_columns
 	return @columns;
 }
 
+# Partitions of a table, some of which stay empty.
+sub partitions
+{
+	my ($name, $by, $first, $rows) = @_;
+	my $n = pick(2, 3, 7);
+	return join '', map { "create table ${name}_$_ partition of $name for values with (modulus $n, remainder $_);\n" } 0 .. $n - 1 if $by =~ /hash/;
+	return join '', map { "create table ${name}_$_ partition of $name " . ($_ == 0 ? 'default' : 'for values in (' . join(', ', map { 5 + $_ } 10 * $_ .. 10 * $_ + 9) . ')') . ";\n" } 0 .. 3 if $by =~ /list/;
+	my @ends = map { $first + int($rows * $_ / $n) } 1 .. $n - 1;
+	return join '', map { "create table ${name}_$_ partition of $name for values from (" . ($_ > 0 ? $ends[$_ - 1] : 'minvalue') . ') to (' . ($ends[$_] // 'maxvalue') . ");\n" } 0 .. $n - 1;
+}
+
 # A random table of a schema: what HjgSchema.pm keeps of it, and its SQL.
 sub make_table
 {
@@ -105,11 +116,14 @@ sub make_table
 	$more[$_]{name} = "k$_" foreach 0 .. $#more;
 	my @cols = ($id, $v, @more, column('text', 'text', "'p' || g", name => 'pay'));
 	my $gone = chance(0.2);
+	my $by = chance(0.15) && $rows > 100 ? pick('hash (id)', 'range (id)', 'list (v)') : '';
+	($id->{unique}, $key) = (0, '') if $by =~ /list/;
 
-	my $sql = "create table $name (" . ($gone ? 'gone text, ' : '') . join(', ', map { "$_->{name} $_->{type}" . ($_ == $id ? " $key" : '') } @cols) . ')' . (chance(0.2) ? ' with (fillfactor = 40)' : '') . ";\n";
+	my $sql = "create table $name (" . ($gone ? 'gone text, ' : '') . join(', ', map { "$_->{name} $_->{type}" . ($_ == $id ? " $key" : '') } @cols) . ')' . ($by ? " partition by $by" : chance(0.2) ? ' with (fillfactor = 40)' : '') . ";\n";
+	$sql .= partitions($name, $by, $first, $rows) if $by;
 	$sql .= "insert into $name select " . join(', ', $gone ? "'gone'" : (), map { $_->{values} } @cols) . " from generate_series(1, $rows) g" . (chance(0.2) ? ' order by hashint4(g)' : '') . ";\n" if $rows > 0;
 	$sql .= "alter table $name drop column gone;\n" if $gone;
-	$sql .= "create unique index on $name (" . join(', ', map { $_->{name} } @pair) . ");\n" if @pair;
+	$sql .= "create unique index on $name (" . join(', ', map { $_->{name} } @pair) . ");\n" if @pair && !$by;
 	if (chance(0.15))
 	{
 		$sql .= "alter table $name add column late int default 42;\n";
