@@ -687,7 +687,7 @@ test_breakages(void)
 	/* a program with a bit of everything but strings */
 	for (hjg_u64 seed = test_seed;; seed++)
 	{
-		bool		found[4] = {0};
+		bool		found[5] = {0};
 
 		program_create(&c, seed, &shape);
 		head = (HjgProgram *) c.block;
@@ -701,6 +701,8 @@ test_breakages(void)
 			set = steps[i].op == HJG_PROGRAM_IN_SET && steps[i].low > 2 ? i : set;
 			found[1] |= steps[i].op == HJG_PROGRAM_IN_SET && steps[i].low > 2;
 		}
+		for (hjg_u32 i = pipelines[1].first_step; i < pipelines[1].first_step + pipelines[1].nsteps; i++)
+			found[4] |= steps[i].op >= HJG_PROGRAM_PROBE_INNER && steps[i].arg == 0;
 		for (hjg_u32 i = 0; i < pipelines[2].nsegments && !found[3]; i++)
 		{
 			segment = pipelines[2].first_segment + i;
@@ -714,7 +716,7 @@ test_breakages(void)
 			column = of->width == 4 && of->test == HJG_PROGRAM_NO_TEST ? at : column;
 			found[2] |= of->width == 4 && of->test == HJG_PROGRAM_NO_TEST;
 		}
-		if (found[0] && found[1] && found[2] && found[3] && tables[2].nkeys > 0 && tables[2].narguments > 0 && pipelines[1].source == HJG_PROGRAM_FROM_SEGMENTS && pipelines[2].source == HJG_PROGRAM_FROM_SEGMENTS &&
+		if (found[0] && found[1] && found[2] && found[3] && found[4] && tables[2].nkeys > 0 && tables[2].narguments > 0 && pipelines[1].source == HJG_PROGRAM_FROM_SEGMENTS && pipelines[2].source == HJG_PROGRAM_FROM_SEGMENTS &&
 			!tables[0].has_groups && head->nsteps > 0 && head->maps.n > 0)
 			break;
 		program_destroy(&c);
@@ -731,7 +733,7 @@ test_breakages(void)
 			{"pipelines elsewhere", IN_HEAD(pipelines.off), 0xFFFFFFF8u},
 			{"pipelines that are not aligned", IN_HEAD(pipelines.off), head->pipelines.off + 4},
 			{"no pipeline", IN_HEAD(pipelines.n), 0},
-			{"more pipelines than tables", IN_HEAD(pipelines.n), 2},
+			{"fewer pipelines than tables", IN_HEAD(pipelines.n), 2},
 			{"very many pipelines", IN_HEAD(pipelines.n), UINT32_MAX},
 			{"very many tables", IN_HEAD(tables.n), UINT32_MAX},
 			{"tables elsewhere", IN_HEAD(tables.off), (hjg_u32) c.nbytes},
@@ -781,6 +783,7 @@ test_breakages(void)
 			{"a pipeline's segments elsewhere", IN_ARRAY(pipelines, HjgProgramPipeline, 1, first_segment), UINT32_MAX},
 			{"very many segments", IN_ARRAY(pipelines, HjgProgramPipeline, 1, nsegments), UINT32_MAX},
 			{"too many columns", IN_ARRAY(pipelines, HjgProgramPipeline, 2, ncolumns), HJG_PROGRAM_MAX_COLUMNS + 1},
+			{"a table that is probed between two pipelines that fill it", IN_ARRAY(pipelines, HjgProgramPipeline, 1, sink), 0},
 			{"a table that is filled twice, with another one between", IN_ARRAY(pipelines, HjgProgramPipeline, 2, sink), 0},
 			{"tables that no pipeline fills", IN_HEAD(tables.n), 4},
 			{"a table that is none", IN_ARRAY(pipelines, HjgProgramPipeline, 1, sink), 3},
