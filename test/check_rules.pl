@@ -278,6 +278,15 @@ foreach my $file (@sources)
 }
 ok(!@bad, 'includes are sorted, postgres.h first', @bad);
 
+# headers of some server versions bring it along, those of others do not
+@bad = ();
+foreach my $file (grep { m{^src/.*\.c$} } @sources)
+{
+	next unless slurp($file) =~ /\b(?:AllocSetContext|GenerationContext|SlabContext)Create\b|\bMemoryContext(?:Delete|Reset|MemAllocated)\w*\s*\(/;
+	push @bad, $file unless grep { $_->[2] eq 'utils/memutils.h' } @{ $includes{$file} };
+}
+ok(!@bad, 'what makes, resets or deletes memory contexts includes utils/memutils.h', @bad);
+
 # --- settings ----------------------------------------------------------------------
 @bad = ();
 my @gucs;

@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+#include "utils/memutils.h"
+
 #include "calibrate/hjg_calibrate.h"
 #include "planner/hjg_planner.h"
 

@@ -5,6 +5,7 @@
  * Room "kept". A table is kept in segments of HJG_KEPT_BLOCKS heap blocks; of a segment some columns, each in one piece of memory
  * that all processes read. When a kept block may be used is in kept_valid.c, who may hold what in kept_store.c, its memory in kept_evict.c and kept_memory.c,
  * the codes of a column in kept_build.c. The room "scan" reads blocks to be kept, and rows that are kept.
+ * A library of the tests calls the functions that are PGDLLEXPORT in the headers of both (test/t/kept_collected.c).
  */
 #ifndef HJG_KEPT_H
 #define HJG_KEPT_H
@@ -206,7 +207,7 @@ extern bool hjg_kept_allows(Relation relation);
 typedef struct HjgKeptHold HjgKeptHold;
 
 /* Find the table, or make its entry. NULL: there is no store, or no place in it. The hold is in the current context. */
-extern HjgKeptHold *hjg_kept_hold(Relation relation);
+extern PGDLLEXPORT HjgKeptHold *hjg_kept_hold(Relation relation);
 /*
  * Note that a scan reads these columns; returns true if all of them were first read by another statement, and can be kept as far as
  * is known. Statements are known by the time of their start, which the processes of a parallel query have in common.
@@ -215,9 +216,9 @@ extern bool hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber
 /* Estimate whether it is of use to go by segments, of which the table has so many. */
 extern bool hjg_kept_promises(HjgKeptHold *hold, uint32 nsegments);
 /* Pin a segment; NULL if it is not kept, or there is no memory to note the pin. */
-extern HjgKeptSegment *hjg_kept_pin(HjgKeptHold *hold, uint32 number);
+extern PGDLLEXPORT HjgKeptSegment *hjg_kept_pin(HjgKeptHold *hold, uint32 number);
 /* Unpin a segment. One that was pinned lately is found at once, however many the hold has. */
-extern void hjg_kept_unpin(HjgKeptHold *hold, HjgKeptSegment *segment);
+extern PGDLLEXPORT void hjg_kept_unpin(HjgKeptHold *hold, HjgKeptSegment *segment);
 /* Unpin all segments of the hold. */
 extern void hjg_kept_unpin_all(HjgKeptHold *hold);
 /* Estimate the part of a table of so many blocks, of which all of these columns are kept; coded: in codes, not as bytes. */
@@ -260,9 +261,9 @@ extern dsa_pointer hjg_kept_allocate(HjgKeptHold *hold, Size nbytes);
 extern void hjg_kept_free(dsa_pointer place, Size nbytes);
 extern void *hjg_kept_address(dsa_pointer place);
 /* Get the offset of kept memory in the file, as other processes that map it count. */
-extern uint64 hjg_kept_offset(const void *memory);
+extern PGDLLEXPORT uint64 hjg_kept_offset(const void *memory);
 /* Open another descriptor of the file, which can only read, for the device process; -1 if there is no file, or no /proc. */
-extern int	hjg_kept_open_readonly(void);
+extern PGDLLEXPORT int hjg_kept_open_readonly(void);
 /* Take a new number for a column. */
 extern uint64 hjg_kept_new_id(void);
 /* Free a segment that is in no table, with its columns. */
@@ -340,14 +341,14 @@ extern HjgKeptFound hjg_kept_view(const HjgKeptSegment *segment, AttrNumber attn
 /* View a column of nrows rows in this memory, which is NULL if it takes none. */
 extern void hjg_kept_view_at(const HjgKeptColumn *column, uint32 nrows, const char *memory, HjgKeptView *view);
 /* Is the column's memory as it was written? To be asked before it is read. */
-extern bool hjg_kept_check(const HjgKeptView *view);
+extern PGDLLEXPORT bool hjg_kept_check(const HjgKeptView *view);
 /* Are its words? That is enough to read them alone. */
 extern bool hjg_kept_check_words(const HjgKeptView *view);
 /*
  * Read rows[0 .. nrows - 1], each counted from the segment's row `first`, into the vector; rows NULL: those from first on.
  * numerics: space for values of kept numbers in core's form, or NULL: they become the vector's numbers.
  */
-extern void hjg_kept_read(const HjgKeptView *view, uint32 first, const uint16 *rows, int nrows, HjgVector *vector, HjgNumericSpace *numerics);
+extern PGDLLEXPORT void hjg_kept_read(const HjgKeptView *view, uint32 first, const uint16 *rows, int nrows, HjgVector *vector, HjgNumericSpace *numerics);
 
 /*
  * Write the columns of a builder's rows to memory of the current context, for this process alone (kept_build.c). Returns the number of
@@ -377,9 +378,10 @@ extern bool hjg_kept_is_new(Relation relation, AttrNumber attno);
  * Get the all-visible blocks of a segment of a table of nblocks. Looks at the segment's page of the map, unless the look is one at
  * that page; it must be made after the snapshot was taken.
  */
-extern const HjgKeptBlocks *hjg_kept_look(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook *look);
+extern PGDLLEXPORT const HjgKeptBlocks *hjg_kept_look(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook *look);
 /* Find the blocks of a segment that may be served: some of those that the look showed. Returns how many they are. */
-extern int	hjg_kept_validate(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look, BufferAccessStrategy strategy, HjgKeptBlocks *valid);
+extern PGDLLEXPORT int hjg_kept_validate(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look, BufferAccessStrategy strategy,
+										 HjgKeptBlocks *valid);
 /* May a heap page, under its share lock, be kept, where the map said so before? Gets its LSN. */
 extern bool hjg_kept_is_page_fit(Page page, XLogRecPtr *lsn);
 

@@ -17,11 +17,12 @@
  *	   under the page's exclusive lock, and so before its transaction commits, and before any snapshot that sees the change. Setting a
  *	   bit is logged and stamps the map's page with a newer LSN (visibilitymap_set()). So the bit was not cleared, and the page's rows
  *	   are as they were.
- *	3. The bit is set and the map's LSN is another one: some bit of the page's 32,672 was set meanwhile. The heap page itself is
- *	   asked: if it is marked all-visible and has the kept LSN, nothing that is logged has changed it. If the look is newer than what
- *	   the segment knows, the segment takes over the map's LSN, and each block that was not asked, as its bit was clear, or has another
- *	   LSN, is unfit for good before that: its bit may have been set when another process looked, whose look has the same LSN and
- *	   comes to the segment later.
+ *	3. The bit is set and the map's LSN is another one: some bit of the page's 32,672 was set meanwhile, or cleared, where that
+ *	   stamps the page, too (it does in 17.12 and 18.6, not in 15.20). The heap page itself is asked: if it is marked all-visible
+ *	   and has the kept LSN, nothing that is logged has changed it. If the look is newer than what the segment knows, the segment
+ *	   takes over the map's LSN, and each block that was not asked, as its bit was clear, or has another LSN, is unfit for good
+ *	   before that: its bit may have been set when another process looked, whose look has the same LSN and comes to the segment
+ *	   later.
  *
  * A look may be older than what it is used for. A change that comes after the look belongs to a transaction that the snapshot does
  * not see, as with index-only scans, or to a later command of the same query, which the snapshot does not see either. Rows that vacuum

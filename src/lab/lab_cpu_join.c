@@ -28,7 +28,7 @@ hjg_lab_warm_alloc(void *arg, size_t bytes)
 			best = i;
 	for (int i = 0; i < HJG_LAB_WARM_BLOCKS && best < 0; i++)
 	{
-		if (warm->blocks[i].used || (warm->blocks[i].ptr != NULL && i < HJG_LAB_WARM_BLOCKS - 1))
+		if (warm->blocks[i].used || (i < HJG_LAB_WARM_BLOCKS - 1 && warm->blocks[i].ptr != NULL))
 			continue;
 		free(warm->blocks[i].ptr);
 		/* small blocks need no separate pages */

@@ -146,12 +146,12 @@ extern void hjg_scan_forget(HjgScan *scan);
 typedef struct HjgScanFilter HjgScanFilter;
 
 /* Make the filter of a scan, in the current context; NULL if it has no condition, or its first one is not simple. */
-extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context);
+extern PGDLLEXPORT HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context);
 /*
  * Get the conditions, HJG_FILTER_ALL of them, with all operands evaluated, and the attribute of each column that they read. NULL if
  * there are other conditions, too, or the evaluation of an operand might fail.
  */
-extern const HjgFilter *hjg_scan_filter_bound(HjgScanFilter *filter, const AttrNumber **attnos);
+extern PGDLLEXPORT const HjgFilter *hjg_scan_filter_bound(HjgScanFilter *filter, const AttrNumber **attnos);
 
 /* A segment of kept columns, or rows of blocks that were read. */
 typedef struct HjgCollectedSegment
@@ -189,9 +189,9 @@ typedef struct HjgCollection
  * the scan can be read in the ordinary way. All memory is in the current context, and segments are pinned until that is reset, or
  * hjg_scan_collect_end().
  */
-extern const char *hjg_scan_collect(SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filter, double most_live,
-									HjgCollection *collection);
-extern void hjg_scan_collect_end(HjgCollection *collection);
+extern PGDLLEXPORT const char *hjg_scan_collect(SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filter, double most_live,
+												HjgCollection *collection);
+extern PGDLLEXPORT void hjg_scan_collect_end(HjgCollection *collection);
 /* Is an attribute a string to programs: of variable length, and no numeric? */
 extern bool hjg_scan_is_string(Form_pg_attribute attribute);
 /* Was this program, over rows that were collected, refused lately (hjg_kept_note_refused())? */
@@ -211,7 +211,7 @@ extern bool hjg_scan_fetch_row(HjgRowFetcher *fetcher, const HjgCollectedSegment
 extern void hjg_scan_fetcher_end(HjgRowFetcher *fetcher);
 
 /* View a column of a segment, with the number that it has in the collection. */
-extern void hjg_scan_collected_view(const HjgCollectedSegment *segment, int c, struct HjgKeptView *view);
+extern PGDLLEXPORT void hjg_scan_collected_view(const HjgCollectedSegment *segment, int c, struct HjgKeptView *view);
 
 /* ---------- facts of a future scan, for predictions of its time ---------- */
 

@@ -180,7 +180,7 @@ is((blocks_of('SELECT sum(u.id) FROM u JOIN r USING (k)'))[0] <= 1, 1, 'is read 
 is(sql('CREATE TEMP TABLE tt AS SELECT g AS id, g % 7 AS k FROM generate_series(1, 3000) g', 'VACUUM tt', q{SELECT hjoin_gpu_keep('tt')}), 0, 'a temporary table is never kept');
 is(sql('CREATE VIEW w AS SELECT 1 AS a', q{SELECT hjoin_gpu_keep('w')}), 0, 'nor is a view');
 is(sql('CREATE SEQUENCE s', q{SELECT hjoin_gpu_keep('s')}), 0, 'nor is a sequence');
-like(($node->psql('postgres', q{CREATE INDEX i ON r (k); SELECT hjoin_gpu_keep('i')}))[2], qr/"i" is an index/, 'an index is refused');
+like(($node->psql('postgres', q{CREATE INDEX i ON r (k); SELECT hjoin_gpu_keep('i')}))[2], qr/"i" is an index|not supported for indexes/, 'an index is refused');
 like(($node->psql('postgres', q{SELECT hjoin_gpu_keep('r', '{nothing}')}))[2], qr/column "nothing" of relation "r" does not exist/, 'so is an unknown column');
 like(($node->psql('postgres', q{SELECT hjoin_gpu_keep('r', '{ctid}')}))[2], qr/column "ctid" of relation "r" does not exist/, 'and a system column');
 sql('SELECT hjoin_gpu_keep(NULL)', q{SELECT hjoin_gpu_keep('r', '{}')}, q{SELECT hjoin_gpu_keep('r', '{k,k}')});
@@ -270,7 +270,8 @@ for my $way ([ '', '' ], [ ', batches', 'SET hjoin_gpu.in_backend_rows = 0; ' ],
 }
 
 # --- rescans and parallel processes
-sql('CREATE TABLE big AS SELECT g AS id, g % 7 AS k, g % 1000 AS v FROM generate_series(1, 300000) g', 'VACUUM ANALYZE big');
+# written again: from PostgreSQL 16 on the first writing leaves blocks at the table's end that it has not used
+sql('CREATE TABLE big AS SELECT g AS id, g % 7 AS k, g % 1000 AS v FROM generate_series(1, 300000) g', 'VACUUM FULL big', 'VACUUM ANALYZE big');
 is_core('SELECT count(*), sum(big.id), sum(v) FROM big JOIN r USING (k)', 'parallel scans that fill', $parallel) for 1 .. 6;
 is_kept('SELECT count(*), sum(big.id), sum(v) FROM big JOIN r USING (k)', 'parallel scans that are served', $parallel);
 is_kept('SELECT v, count(*), sum(id) FROM big GROUP BY v ORDER BY v', 'parallel grouping', $parallel);

@@ -266,5 +266,5 @@ late_look(PG_FUNCTION_ARGS)
 	(void) hjg_kept_look(relation, 0, nblocks, &looks[1]);
 	n = count_changed(relation, segment, &looks[1]) + count_changed(relation, segment, &looks[0]);
 	relation_close(relation, AccessShareLock);
-	PG_RETURN_INT32(looks[0].map_lsn == looks[1].map_lsn && looks[0].map_lsn != InvalidXLogRecPtr ? n : -1);
+	PG_RETURN_INT32(looks[0].map_lsn != InvalidXLogRecPtr ? n : -1);
 }
