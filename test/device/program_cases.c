@@ -1425,7 +1425,7 @@ program_create(ProgramCase *c, hjg_u64 seed, const ProgramShape *shape)
 	for (hjg_u32 p = 0; p < shape->npipelines; p++)
 	{
 		const bool	last = p + 1 == shape->npipelines;
-		const HjgProgramPipeline *before = (const HjgProgramPipeline *) w->pipelines.data + p - 1;
+		const HjgProgramPipeline *before = p > 0 ? (const HjgProgramPipeline *) w->pipelines.data + p - 1 : NULL;
 		const bool	shares = shape->shared_sinks && p > 0 && one_in(w, 2) && (!last || table_of(w, before->sink)->has_groups);
 		HjgProgramPipeline pipeline = {0};
 
