@@ -134,7 +134,7 @@ make_orders(Generator *generator, HjgTpch *tpch)
 	}
 }
 
-/* Whether a query has this join. */
+/* Has a query this join? */
 static bool
 has_join(int query, int join)
 {

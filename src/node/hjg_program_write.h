@@ -196,9 +196,9 @@ extern void hjg_program_begin_pipeline(HjgProgramWriter *writer);
 extern void hjg_program_begin_groups(HjgProgramWriter *writer);
 /* End the pipeline with a table that it fills; last: the result's, for which it is divided among the devices. */
 extern bool hjg_program_end_pipeline(HjgProgramWriter *writer, HjgProgramTable table, bool last);
-/* End the pipeline but for its table, which the one of the next call fills, too; */
+/* End the pipeline but for its table, which another pipeline fills, too. */
 extern bool hjg_program_end_rows(HjgProgramWriter *writer, HjgProgramPipeline *pipeline);
-/* end the current pipeline with the table of both. */
+/* End the current pipeline with the table that the first one fills, too. */
 extern bool hjg_program_end_both(HjgProgramWriter *writer, const HjgProgramPipeline *first, HjgProgramTable table, bool last);
 /* Count the rows, or groups, of the current pipeline, at most. */
 extern uint64 hjg_program_source_rows(const HjgProgramWriter *writer);

@@ -117,7 +117,7 @@ sub line
 	return { color => $color, x => [ map { $_->{$over} } @rows ], y => [ map { $_->{$column} } @rows ] };
 }
 
-# How many times as long the first row takes as the least one.
+# Divide the time of the first row by that of the least one.
 sub gain
 {
 	my ($column, @rows) = @_;
@@ -204,7 +204,7 @@ sub figure_monte_carlo
 		panels => \@panels };
 }
 
-# What one side of a case tells, in words and as a range of numbers, where it has one.
+# Describe one side of a case, in words and as a range of numbers, where it has one.
 sub side
 {
 	my ($cell, $without) = @_;

@@ -30,7 +30,7 @@ my $ncursors = 300;
 my $join = 'SELECT p.id, b.id AS build_id FROM build b JOIN probe p USING (k) WHERE b.id <= 20000';
 my $joined_rows = 20000 * 4;
 
-# Where a join in a new session runs, and why not in the device process.
+# Tell where a join in a new session runs, and why not in the device process.
 sub joined_in
 {
 	my $plan = $node->safe_psql('postgres', "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $join");

@@ -36,7 +36,7 @@ sub descriptors
 	return grep { (readlink($_) // '') =~ /hjoin_gpu $half half/ } glob "/proc/$of/fd/*";
 }
 
-# How a process has mapped a half.
+# Tell how a process has mapped a half.
 sub mappings
 {
 	my ($of, $half) = @_;

@@ -49,7 +49,7 @@ ask($session, "\\set VERBOSITY sqlstate\nSET work_mem = '64kB'");
 my %answers = map { $_ => scalar ask($session, "$cores; $_") } @joins;
 my $backend = ask($session, 'SELECT pg_backend_pid()');
 
-# What the backend has open, without the files of tables and catalogs: the server keeps these, and opens more when autovacuum has been there.
+# List what the backend has open, without the files of tables and catalogs: the server keeps these, and opens more when autovacuum has been there.
 sub descriptors
 {
 	return join ' ', sort grep { !m{/(base/\d+|global|pg_wal)/\w+$} } map { readlink // '' } glob "/proc/$backend/fd/*";
