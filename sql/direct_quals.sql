@@ -241,6 +241,35 @@ select * from q_differ((select array_agg(c) from (select format(f, op, t) as c f
 	unnest(array['dt %1$s timestamp %2$L', 'timestamp %2$L %1$s dt', 'not (dt %1$s timestamp %2$L)', 'dt %1$s timestamp %2$L or i4 = 3', 'dt %1$s (select timestamp %2$L)']) f) q));
 select * from q_differ(array['dt < date ''2001-01-01'' + interval ''1 month''', 'dt >= date ''2000-06-01'' - interval ''1 day'' and dt < date ''2000-06-01'' + interval ''1 year''', 'dt < null::timestamp', 'dt = ts', 'ts > dt', 'dt <= ts::date',
 	'dt in (timestamp ''2000-01-11'', timestamp ''2000-01-12 12:00'')', 'dt = any (array[timestamp ''2000-01-11''])', 'dt < timestamptz ''2000-05-05 00:00+00''', 'ts < date ''2000-05-05''']);
+-- timestamps against dates, and those with time zone against both, in zones with and without summer time: on either side, beyond all timestamps, infinity
+create function q_times(zone text) returns table (differ text[], checked bigint) language plpgsql as $$
+begin
+	perform set_config('timezone', zone, true);
+	return query select d.differ, d.checked from q_differ((select array_agg(format(f, op, col, type, t)) from unnest(array['<', '<=', '=', '<>', '>=', '>']) op,
+		unnest(array['ts', 'tz']) col, unnest(array['date', 'timestamp', 'timestamptz']) type,
+		unnest(array['-infinity', 'infinity', '2000-01-01', '2000-01-18', '1999-12-31', '2001-07-07', '4713-01-01 BC', '294276-12-31', '2000-03-26', '2000-01-11 05:00']) t,
+		unnest(array['%2$s %1$s %3$s %4$L', '%3$s %4$L %1$s %2$s', '(i4 = 3 or %2$s %1$s %3$s %4$L)', '%2$s %1$s (select %3$s %4$L)']) f)) d;
+end $$;
+select zone, t.* from unnest(array['UTC', 'Europe/Berlin', 'America/St_Johns', 'Pacific/Apia', 'Asia/Kolkata']) zone, lateral q_times(zone) t;
+select * from q_differ(array['ts < date ''5874897-12-31''', 'ts > date ''5874897-12-31''', 'tz = date ''5874897-12-31''', 'tz <> date ''5874897-12-31''', 'date ''5874897-12-31'' <= tz', 'date ''5874897-12-31'' > ts', 'tz >= date ''294277-01-01''', 'tz < null::date']);
+-- operands that stay the same during a query
+select * from q_differ(array['tz < now()', 'tz > now() - interval ''1 day''', 'tz >= current_date', 'ts < current_date - 30', 'dt < current_date', 'dt = (current_date - 3) - (current_date - date ''2000-02-02'')', 'i4 < length(current_user) * 10', 'i4 in (length(current_database()), 17, 5 + length(current_user) * 0)',
+	't = concat(''t'', length(current_user) * 0 + 77)', 'f8 < extract(epoch from now())', 'i4 = any (string_to_array(current_setting(''extra_float_digits'') || '',77'', '','')::int[])', 'tz between now() - interval ''40 years'' and now()', 'ts > now()', 'ts <= localtimestamp', 'i8 < random() * 0', 'not (tz > now())']);
+create function q_asked(int) returns int language plpgsql stable cost 0.0000001 as $$ begin raise info 'asked for %', $1; return $1; end $$;
+set hjoin_gpu.force = on;
+select count(*) from q_rows join q_one using (k) where i4 < q_asked(5);
+select count(*) from q_rows join q_one using (k) where i4 < 5 and i4 > 5 and i8 < q_asked(6);
+-- the same error, when the first row needs the operand; and none if no row does
+prepare q_divided(int) as select count(*) from q_rows join q_one using (k) where i4 < 100 and i8 < 1000 / $1;
+set plan_cache_mode = force_generic_plan;
+execute q_divided(0);
+execute q_divided(1);
+deallocate q_divided;
+prepare q_divided(int) as select count(*) from q_rows join q_one using (k) where i4 < 100 and i4 > 100 and i8 < 1000 / $1;
+execute q_divided(0);
+deallocate q_divided;
+reset plan_cache_mode;
+reset hjoin_gpu.force;
 -- of a scan that has nothing else left to core
 set hjoin_gpu.force = on;
 prepare q_dates(timestamp) as select count(*), sum(q_rows.id) from q_rows join q_one using (k) where dt < $1 and dt >= timestamp '2000-03-01';

@@ -2,23 +2,25 @@
  * scan_condition.c
  *	  Makes filters of the simple conditions of a plan: those of a scan, and those of CASE.
  *
- * Simple conditions are: comparisons of a fixed-width or numeric column with a constant, a parameter or another such column;
- * equality of text and other strings of bytes with a constant or a parameter; LIKE with a constant of literals and %; lists
- * of constants, or the rows of a subquery that core would hash (IN, NOT IN); boolean columns; IS [NOT] NULL; AND and OR of
- * these. They have no side effect, raise no error and leak nothing.
- * Strings may be parts of columns (scan_expr.c).
+ * Simple conditions are: comparisons of a fixed-width or numeric column with an operand or another such column; equality of text
+ * and other strings of bytes with an operand; LIKE with a constant of literals and %; lists of operands, or the rows of a subquery
+ * that core would hash (IN, NOT IN); boolean columns; IS [NOT] NULL; AND and OR of these. They have no side effect, raise no error
+ * and leak nothing. Strings may be parts of columns (scan_expr.c).
  *
  * The operators are those of vector_operator_pg.c.
  *
- * Constants and parameters are evaluated when the first row needs them, as in core, and again after a rescan: a PL/pgSQL
- * variable may have no value, and a subquery may fail or take long.
+ * An operand is a constant, a parameter, or an expression of these whose value stays the same during a query, as of now() less an
+ * interval: core itself evaluates such an expression once if it finds rows by an index. Operands are evaluated when the first row
+ * needs them, as in core, and again after a rescan: a PL/pgSQL variable may have no value, and a subquery may fail or take long.
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "catalog/pg_type_d.h"
 #include "executor/executor.h"
 #include "mb/pg_wchar.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
@@ -33,7 +35,8 @@ typedef struct Operand
 	HjgFilter	leaf;			/* first: the leaf's bind finds the rest */
 	HjgConditions *conditions;
 	HjgComparison comparison;	/* column on the left */
-	int16		width;			/* of the operand */
+	int16		width;			/* of the operand; of times: */
+	HjgTimeOperand time;
 	bool		is_array;
 	ExprState  *expr;
 	PlanState  *subquery;		/* whose rows are the list; or NULL */
@@ -93,20 +96,65 @@ find_sliced_column(HjgConditions *conditions, Expr *expr, int width, HjgSlice **
 	return width == 0 || width == HJG_VARIABLE_WIDTH ? find_column(conditions, string, HJG_VARIABLE_WIDTH) : -1;
 }
 
+/* Does the expression depend on the row, or on more than constants and parameters? */
+static bool
+depends_on_row(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Var:
+		case T_PlaceHolderVar:
+		case T_Aggref:
+		case T_GroupingFunc:
+		case T_WindowFunc:
+		case T_SubLink:
+		case T_SubPlan:
+		case T_AlternativeSubPlan:
+		case T_CaseTestExpr:
+		case T_CoerceToDomainValue:
+			return true;
+		default:
+			return expression_tree_walker(node, depends_on_row, unused);
+	}
+}
+
 static bool
 is_operand(Expr *expr)
 {
-	return IsA(expr, Const) || IsA(expr, Param);
+	return IsA(expr, Const) || IsA(expr, Param) ||
+		(!depends_on_row((Node *) expr, NULL) && !contain_volatile_functions((Node *) expr) && !expression_returns_set((Node *) expr));
 }
 
-/* Is the operand a subquery, or a variable that a callback supplies? */
+static bool
+is_foreign_function(Oid funcid, void *unused)
+{
+	return funcid >= FirstNormalObjectId;
+}
+
+/* May it fail, or take long, to evaluate a part of an operand? */
+static bool
+has_fallible_part(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	return IsA(node, Param) || check_functions_in_node(node, is_foreign_function, NULL) ||
+		expression_tree_walker(node, has_fallible_part, unused);
+}
+
+/*
+ * May it fail, or take long, to evaluate the operand: a subquery, a variable that a callback supplies, or an expression of parameters or
+ * of functions that are not core's? Other expressions are evaluated by the planner already, for its estimates.
+ */
 static bool
 is_fallible(const HjgConditions *conditions, Expr *expr)
 {
 	const ParamListInfo params = conditions->plan != NULL ? conditions->plan->state->es_param_list_info : NULL;
 
-	return IsA(expr, SubPlan) || (IsA(expr, Param) &&
-								  (((Param *) expr)->paramkind == PARAM_EXEC || (params != NULL && params->paramFetch != NULL)));
+	if (IsA(expr, Param))
+		return ((Param *) expr)->paramkind == PARAM_EXEC || (params != NULL && params->paramFetch != NULL);
+	return IsA(expr, SubPlan) || has_fallible_part((Node *) expr, NULL);
 }
 
 static HjgFilter *
@@ -232,23 +280,25 @@ make_like(HjgConditions *conditions, OpExpr *expr)
 	return leaf;
 }
 
-/* Make a leaf that compares a column of dates with an operand that is a timestamp; the operand is converted to a date. */
+/* Make a leaf that compares a column of dates or timestamps with an operand of another such type, which is converted. */
 static HjgFilter *
-make_date_comparison(HjgConditions *conditions, OpExpr *expr)
+make_time_comparison(HjgConditions *conditions, OpExpr *expr)
 {
+	Expr	   *left = hjg_scan_strip_relabel(linitial(expr->args));
+	Expr	   *right = hjg_scan_strip_relabel(lsecond(expr->args));
+	const bool	column_is_left = IsA(left, Var);
+	Expr	   *operand = column_is_left ? right : left;
 	Comparison	op = {.ordinal = HJG_ORDINAL_INT};
-	bool		date_is_left;
-	Expr	   *date;
-	Expr	   *timestamp;
+	HjgTimeOperand time;
+	HjgFilter  *leaf;
 	int			column;
 
-	if (!hjg_vector_date_operator(get_opcode(expr->opno), &op.comparison, &date_is_left))
+	if (!hjg_vector_time_operator(get_opcode(expr->opno), column_is_left, &op.comparison, &time) || !is_operand(operand) ||
+		(column = find_column(conditions, column_is_left ? left : right, time == HJG_TIME_DAY ? sizeof(DateADT) : sizeof(Timestamp))) < 0)
 		return NULL;
-	date = hjg_scan_strip_relabel(date_is_left ? linitial(expr->args) : lsecond(expr->args));
-	timestamp = hjg_scan_strip_relabel(date_is_left ? lsecond(expr->args) : linitial(expr->args));
-	if (!is_operand(timestamp) || (column = find_column(conditions, date, sizeof(DateADT))) < 0)
-		return NULL;
-	return make_comparison(conditions, column, NULL, &op, op.comparison, HJG_TIMESTAMP_WIDTH, timestamp, false);
+	leaf = make_comparison(conditions, column, NULL, &op, op.comparison, sizeof(Timestamp), operand, false);
+	((Operand *) leaf)->time = time;
+	return leaf;
 }
 
 static HjgFilter *
@@ -388,7 +438,7 @@ hjg_scan_condition_make(HjgConditions *conditions, Expr *expr)
 				return NULL;
 			leaf = make_like(conditions, (OpExpr *) expr);
 			if (leaf == NULL)
-				leaf = make_date_comparison(conditions, (OpExpr *) expr);
+				leaf = make_time_comparison(conditions, (OpExpr *) expr);
 			return leaf != NULL ? leaf : make_operator(conditions, (OpExpr *) expr);
 		case T_ScalarArrayOpExpr:
 			return make_list(conditions, (ScalarArrayOpExpr *) expr);
@@ -491,6 +541,8 @@ bind_operand(HjgFilter *leaf)
 		hjg_vector_filter_set_null(leaf);
 	else if (operand->is_array)
 		hjg_scan_filter_set_list(leaf, GetMemoryChunkContext(operand), operand->comparison, operand->width, DatumGetArrayTypeP(value));
+	else if (operand->time != HJG_TIME_SAME)
+		hjg_scan_filter_set_time(leaf, operand->comparison, operand->time, value);
 	else
 		hjg_scan_filter_set_value(leaf, GetMemoryChunkContext(operand), operand->comparison, operand->width, value);
 	MemoryContextSwitchTo(old);

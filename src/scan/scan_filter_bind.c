@@ -243,6 +243,34 @@ set_day(HjgFilter *leaf, HjgComparison comparison, Timestamp timestamp)
 }
 
 void
+hjg_scan_filter_set_time(HjgFilter *leaf, HjgComparison comparison, HjgTimeOperand operand, Datum value)
+{
+	int64		timestamp = 0;
+	int			overflow = 0;
+
+	switch (operand)
+	{
+		case HJG_TIME_SAME:
+		case HJG_TIME_DAY:
+			set_day(leaf, comparison, DatumGetTimestamp(value));
+			return;
+		case HJG_TIME_MIDNIGHT:
+			timestamp = date2timestamp_opt_overflow(DatumGetDateADT(value), &overflow);
+			break;
+		case HJG_TIME_LOCAL_MIDNIGHT:
+			timestamp = date2timestamptz_opt_overflow(DatumGetDateADT(value), &overflow);
+			break;
+		case HJG_TIME_LOCAL:
+			timestamp = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(value), &overflow);
+			break;
+	}
+	/* what has no timestamp is later, or earlier, than all finite ones */
+	if (overflow != 0)
+		timestamp = overflow > 0 ? DT_NOEND - 1 : DT_NOBEGIN + 1;
+	hjg_vector_filter_set_ordinal(leaf, comparison, timestamp);
+}
+
+void
 hjg_scan_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, Datum value)
 {
 	const bool	isnull = false;
@@ -251,8 +279,6 @@ hjg_scan_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison 
 		set_numerics(leaf, context, comparison, false, &value, &isnull, 1);
 	else if (width == HJG_VARIABLE_WIDTH)
 		set_bytes(leaf, context, comparison, &value, &isnull, 1);
-	else if (width == HJG_TIMESTAMP_WIDTH)
-		set_day(leaf, comparison, DatumGetTimestamp(value));
 	else
 		hjg_vector_filter_set_ordinal(leaf, comparison, hjg_vector_datum_ordinal(leaf->ordinal, width, value));
 }

@@ -111,18 +111,26 @@ typedef struct HjgBytesOperator
 extern const HjgBytesOperator *hjg_vector_bytes_operator(Oid function);
 /* Is the function a comparison of numerics? Sets the comparison. */
 extern bool hjg_vector_numeric_operator(Oid function, HjgComparison *comparison);
+/* What becomes of an operand that is compared with a column of another type of dates or times. */
+typedef enum HjgTimeOperand
+{
+	HJG_TIME_SAME,				/* it is of the column's type */
+	HJG_TIME_DAY,				/* a timestamp, for a column of dates: its day */
+	HJG_TIME_MIDNIGHT,			/* a date, for a column of timestamps: its midnight */
+	HJG_TIME_LOCAL_MIDNIGHT,	/* likewise of timestamps with time zone: its midnight in the session's zone */
+	HJG_TIME_LOCAL				/* a timestamp, for such a column: its instant in the session's zone */
+} HjgTimeOperand;
+
 /*
- * Does the function compare a date with a timestamp? Sets the comparison with the date on the left, and whether it was there.
- * A date plus an interval is a timestamp, so such conditions are common.
+ * Does the function compare a column, on the left or else on the right, with an operand of another type of dates or times? Sets the
+ * comparison with the column on the left, and what becomes of the operand. A date plus an interval is a timestamp, and current_date
+ * is a date, so such conditions are common. Columns are never converted: which timestamp a local time is, is not monotonic.
  */
-extern bool hjg_vector_date_operator(Oid function, HjgComparison *comparison, bool *date_is_left);
+extern bool hjg_vector_time_operator(Oid function, bool column_is_left, HjgComparison *comparison, HjgTimeOperand *operand);
 /* Is the function LIKE or NOT LIKE, of text or char(n)? */
 extern bool hjg_vector_like_operator(Oid function, bool *negated);
 
 /* Means "compared as bytes" in place of an operand's width. */
 #define HJG_VARIABLE_WIDTH (-1)
-
-/* Means "timestamp, compared with a date" in place of an operand's width. */
-#define HJG_TIMESTAMP_WIDTH (-4)
 
 #endif							/* HJG_VECTOR_PG_H */

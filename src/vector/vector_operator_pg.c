@@ -77,34 +77,36 @@ hjg_vector_numeric_operator(Oid function, HjgComparison *comparison)
 	return false;
 }
 
-#define DATE_AND_TIMESTAMP(name, commuted, comparison) \
-	{F_DATE_##name##_TIMESTAMP, comparison, true}, \
-	{F_TIMESTAMP_##commuted##_DATE, comparison, false}
+/* The operators of two types, as they convert an operand on the right for a column on the left; or else the other way round. */
+#define TIME_OPERATORS(left, right, if_right, if_left) \
+	{{F_##left##_EQ_##right, F_##left##_NE_##right, F_##left##_LT_##right, F_##left##_LE_##right, F_##left##_GT_##right, F_##left##_GE_##right}, \
+	if_right, if_left}
 
-static const struct DateOperator
+static const struct TimeOperators
 {
-	Oid			function;
-	HjgComparison comparison;
-	bool		date_is_left;
-}			date_operators[] = {
-	DATE_AND_TIMESTAMP(EQ, EQ, HJG_COMPARE_EQ),
-	DATE_AND_TIMESTAMP(NE, NE, HJG_COMPARE_NE),
-	DATE_AND_TIMESTAMP(LT, GT, HJG_COMPARE_LT),
-	DATE_AND_TIMESTAMP(LE, GE, HJG_COMPARE_LE),
-	DATE_AND_TIMESTAMP(GT, LT, HJG_COMPARE_GT),
-	DATE_AND_TIMESTAMP(GE, LE, HJG_COMPARE_GE),
+	Oid			functions[HJG_COMPARE_GE + 1];
+	HjgTimeOperand right;		/* what becomes of an operand on the right, or on the left; SAME: the column would be converted */
+	HjgTimeOperand left;
+}			time_operators[] = {
+	TIME_OPERATORS(DATE, TIMESTAMP, HJG_TIME_DAY, HJG_TIME_MIDNIGHT),
+	TIME_OPERATORS(TIMESTAMP, DATE, HJG_TIME_MIDNIGHT, HJG_TIME_DAY),
+	TIME_OPERATORS(DATE, TIMESTAMPTZ, HJG_TIME_SAME, HJG_TIME_LOCAL_MIDNIGHT),
+	TIME_OPERATORS(TIMESTAMPTZ, DATE, HJG_TIME_LOCAL_MIDNIGHT, HJG_TIME_SAME),
+	TIME_OPERATORS(TIMESTAMP, TIMESTAMPTZ, HJG_TIME_SAME, HJG_TIME_LOCAL),
+	TIME_OPERATORS(TIMESTAMPTZ, TIMESTAMP, HJG_TIME_LOCAL, HJG_TIME_SAME),
 };
 
 bool
-hjg_vector_date_operator(Oid function, HjgComparison *comparison, bool *date_is_left)
+hjg_vector_time_operator(Oid function, bool column_is_left, HjgComparison *comparison, HjgTimeOperand *operand)
 {
-	for (int i = 0; i < lengthof(date_operators); i++)
-		if (date_operators[i].function == function)
-		{
-			*comparison = date_operators[i].comparison;
-			*date_is_left = date_operators[i].date_is_left;
-			return true;
-		}
+	for (int i = 0; i < lengthof(time_operators); i++)
+		for (int c = 0; c < lengthof(time_operators[i].functions); c++)
+			if (time_operators[i].functions[c] == function)
+			{
+				*comparison = column_is_left ? (HjgComparison) c : hjg_vector_commuted((HjgComparison) c);
+				*operand = column_is_left ? time_operators[i].right : time_operators[i].left;
+				return *operand != HJG_TIME_SAME;
+			}
 	return false;
 }
 
