@@ -136,3 +136,21 @@ set min_parallel_table_scan_size = 0;
 set parallel_setup_cost = 0;
 set parallel_tuple_cost = 0;
 select q, s.rows > 0 as some, s.equal, p.joined from unnest(array['select * from un_o o where x < (select avg(y) from un_i i where i.k = o.k)', 'select id, (select count(*) from un_p i where i.k = o.k) from un_o o', 'select * from un_p o where y < (select avg(y) from un_p i where i.k = o.k)']) q, hjg_same_groups(q) s, un_plan(q) p;
+-- NOT IN is a join where no value can be NULL: by its declaration, or by a condition; and stays as it is where one might be.
+create function un_anti(query text, out subplans bool, out joined bool) language sql set hjoin_gpu.force = on as $$ select hjg_lines(query, 'SubPlan') > 0, hjg_lines(query, 'Anti') > 0 $$;
+select q, s.rows > 0 as some, s.equal, p.* from unnest(array['select id from un_u u where id not in (select id from un_parts)', 'select id from un_u where id not in (select k from un_i where k is not null)', 'select * from un_o o where k > 0 and k not in (select id from un_u)', 'select * from un_o o where k is not null and k not in (select i.k from un_i i where i.k < 30)', 'select id from un_u where id not in (select k from un_i where k > 0 group by k having count(*) > 13)', 'select id from un_u where id not in (select count(*) from un_i group by s, k)', 'select id from un_u u where name is not null and id not in (select p.id from un_parts p where p.name = u.name or p.id = u.a)', 'select p.id from un_parts p where name > '''' and (id, name) not in (select id, name from un_u where name <> ''k7'')', 'select id from un_parts where id not in (select u.id from un_u u left join un_i i on i.k = u.id where u.a < 5)', 'select id from un_u where id not in (select s.k from (select id as k, name from un_parts) s where name like ''n1%'')', 'select id from un_u where id not in (select id from un_parts where id not in (select k from un_i where k between 3 and 60))', 'select a, count(*), sum(v) from un_u where id not in (select id from un_parts where name < ''n5'') group by a', 'select id from un_u where not (id in (select id from un_parts where name is null))', 'select distinct o.t from un_o o join un_u u on u.id = o.k where u.id not in (select p.id from un_parts p, un_i i where p.id = i.s and i.t = ''k3'')']) q, hjg_same_groups(q) s, un_anti(q) p;
+select q, s.rows > 0 as some, s.equal, p.* from unnest(array['select id from un_o o where k not in (select id from un_u)', 'select id from un_u where id not in (select part from un_u)', 'select id from un_u where id not in (select part from un_u where v > 5 or part > 3)', 'select id from un_u where id not in (select u.id from un_i i left join un_u u on i.k = u.id)', 'select u.id from un_i i full join un_u u on i.k = u.id where u.id not in (select id from un_parts)', 'select id from un_u where id not in (select id from un_parts) or id = 3', 'select id from un_u where id not in (select id from un_parent)', 'select id from un_u where id not in (select max(k) from un_i group by s)', 'select id from un_u where id not in (select id from un_parts order by id limit 3)', 'select id from un_u where id not in (select id from un_parts union select 3)', 'select id from un_u where id not in (select id from un_parts group by rollup (id))', 'select id from un_u where id not in (select 10 / id from un_parts)', 'select id from un_u where id not in (select id from un_parts where random() >= 0)', 'select id from un_u where id + 0 not in (select id from un_parts)', 'select p.id from un_parts p where (id, name) not in (select id, name from un_u where name <> ''k7'')', 'select id from un_u where (id not in (select id from un_parts)) is not false']) q, hjg_same_groups(q) s, un_anti(q) p;
+-- A plan goes when the declaration does.
+create table un_declared as select 3 as k;
+alter table un_declared alter k set not null;
+prepare un_declared as select count(*) from un_u where id not in (select k from un_declared);
+set plan_cache_mode = force_generic_plan;
+set hjoin_gpu.force = on;
+select * from un_anti('execute un_declared');
+execute un_declared;
+alter table un_declared alter k drop not null;
+insert into un_declared values (null);
+select * from un_anti('execute un_declared');
+execute un_declared;
+reset hjoin_gpu.force;
+reset plan_cache_mode;

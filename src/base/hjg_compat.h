@@ -147,6 +147,20 @@ extern PGDLLIMPORT int huge_pages_status;	/* the header of 17 lacks it */
 #define HJG_FAMILIES_OF(operator) get_op_btree_interpretation(operator)
 #endif
 
+/* Is column i of a table declared NOT NULL, and has that been checked for all rows (access/tupdesc.h)? */
+#if PG_VERSION_NUM >= 180000
+#define HJG_IS_DECLARED_NOT_NULL(desc, i) (TupleDescCompactAttr(desc, i)->attnullability == ATTNULLABLE_VALID)
+#else
+#define HJG_IS_DECLARED_NOT_NULL(desc, i) (TupleDescAttr(desc, i)->attnotnull)
+#endif
+
+/* The keys that columns of an entry of the range table stand for; NIL if it is no entry of groups, which 18 has. */
+#if PG_VERSION_NUM >= 180000
+#define HJG_GROUP_EXPRS(rte) ((rte)->groupexprs)
+#else
+#define HJG_GROUP_EXPRS(rte) NIL
+#endif
+
 /* Note that an outer join may make a column NULL (nodes/bitmapset.h). */
 #if PG_VERSION_NUM >= 160000
 #define HJG_ADD_NULLING_REL(var, rti) ((var)->varnullingrels = bms_add_member((var)->varnullingrels, (int) (rti)))

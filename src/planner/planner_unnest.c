@@ -1,6 +1,6 @@
 /*
  * planner_unnest.c
- *	  Replaces subqueries that aggregate the rows of one key, or look up a row, for each row anew, by joins.
+ *	  Replaces subqueries that aggregate the rows of one key, or look up a row, for each row anew, by joins; and NOT IN.
  *
  *		SELECT ... FROM o WHERE o.x < (SELECT 0.5 * avg(i.y) FROM i WHERE i.k = o.k)
  * has the rows of
@@ -14,7 +14,7 @@
  * for rows of i that the query would not look at: so they must be harmless (planner_harmless.c), and not volatile.
  *
  * A subquery that searches its only table by all columns of a unique index finds one row at most, and becomes a join with the table
- * itself.
+ * itself. planner_unnest_in.c is about NOT IN.
  *
  * Not here: subqueries in the list of results of a query that groups, since they see groups; queries that lock rows or change them,
  * since they evaluate conditions again for changed rows.
@@ -50,7 +50,7 @@
 typedef struct Unnesting
 {
 	uint32		wanted;			/* to be joined, */
-	uint32		joined;			/* and those that were */
+	HjgUnnested done;			/* and those that were */
 	int			nmet;
 	bool		explains;		/* reports why a subquery is not joined */
 	Query	   *query;			/* the query that is being changed */
@@ -277,27 +277,13 @@ check_form(const Query *query)
 
 /* ---------- the query around ---------- */
 
-static RangeTblEntry *
-make_rte(RTEKind kind, const char *name, const List *targets)
-{
-	RangeTblEntry *rte = makeNode(RangeTblEntry);
-	ListCell   *lc;
-
-	rte->rtekind = kind;
-	rte->inFromCl = true;
-	rte->eref = makeAlias(name, NIL);
-	foreach(lc, targets)
-		rte->eref->colnames = lappend(rte->eref->colnames, makeString(lfirst_node(TargetEntry, lc)->resname));
-	return rte;
-}
-
 /* Add the groups to what a query joins. */
 static void
 add_join(Query *query, const JoinedSubquery *groups)
 {
 	FromExpr   *from = query->jointree;
-	RangeTblEntry *rte = make_rte(RTE_SUBQUERY, "unnested", groups->query->targetList);
-	RangeTblEntry *join_rte = make_rte(RTE_JOIN, "unnested_join", NIL);
+	RangeTblEntry *rte = hjg_planner_make_rte(RTE_SUBQUERY, "unnested", groups->query->targetList);
+	RangeTblEntry *join_rte = hjg_planner_make_rte(RTE_JOIN, "unnested_join", NIL);
 	JoinExpr   *join = makeNode(JoinExpr);
 	RangeTblRef *ref = makeNode(RangeTblRef);
 
@@ -315,10 +301,10 @@ add_join(Query *query, const JoinedSubquery *groups)
 
 /* Join a subquery's groups with the query around, and return what stands in its place; or NULL and why not. */
 static Node *
-join_subquery(Query *query, const SubLink *sublink, const char **why)
+join_subquery(Query *query, Node *sublink, const char **why)
 {
 	JoinedSubquery groups = {
-		.query = copyObject(castNode(Query, sublink->subselect)),
+		.query = copyObject(castNode(Query, ((SubLink *) sublink)->subselect)),
 		.rti = (Index) list_length(query->rtable) + 1, .join_rti = (Index) list_length(query->rtable) + 2
 	};
 	TargetEntry *result;
@@ -365,6 +351,25 @@ report_unjoined(const Query *subquery, const char *why)
 			 errdetail("Reason: %s.", why)));
 }
 
+/* Return what stands in the place of the next subquery, made by a function as join_subquery(), if that is wanted; or the node. */
+static Node *
+replace_next(Unnesting *unnesting, Node *node, const SubLink *sublink, Node *(*replace) (Query *, Node *, const char **))
+{
+	const uint32 bit = unnesting->nmet < MOST_TRIED ? 1u << unnesting->nmet : 0;
+	const char *why = "too many subqueries have been tried";
+	Node	   *result = (unnesting->wanted & bit) != 0 ? replace(unnesting->query, node, &why) : NULL;
+
+	unnesting->nmet++;
+	if (result != NULL)
+	{
+		unnesting->done.joined |= bit;
+		unnesting->done.not_in |= HJG_IS_NOT_IN(node) ? bit : 0;
+	}
+	else if (unnesting->explains)
+		report_unjoined((const Query *) sublink->subselect, why);
+	return result != NULL ? result : node;
+}
+
 /* Replace subqueries of an expression. */
 static Node *
 replace_subqueries(Node *node, Unnesting *unnesting)
@@ -374,19 +379,22 @@ replace_subqueries(Node *node, Unnesting *unnesting)
 	if (node == NULL || IsA(node, Query))
 		return node;
 	if (IsA(node, SubLink) && sublink->subLinkType == EXPR_SUBLINK)
-	{
-		const uint32 bit = unnesting->nmet < MOST_TRIED ? 1u << unnesting->nmet : 0;
-		const char *why = "too many subqueries have been tried";
-		Node	   *result = (unnesting->wanted & bit) != 0 ? join_subquery(unnesting->query, sublink, &why) : NULL;
-
-		unnesting->nmet++;
-		if (result != NULL)
-			unnesting->joined |= bit;
-		else if (unnesting->explains)
-			report_unjoined((const Query *) sublink->subselect, why);
-		return result != NULL ? result : node;
-	}
+		return replace_next(unnesting, node, sublink, join_subquery);
 	return expression_tree_mutator(node, replace_subqueries, unnesting);
+}
+
+/* Replace NOT IN among the conditions that all rows must pass: core joins NOT EXISTS only there. */
+static Node *
+replace_not_in(Node *conditions, Unnesting *unnesting)
+{
+	ListCell   *lc;
+
+	if (conditions != NULL && is_andclause(conditions))
+		foreach(lc, ((BoolExpr *) conditions)->args)
+			lfirst(lc) = replace_not_in(lfirst(lc), unnesting);
+	if (conditions != NULL && HJG_IS_NOT_IN(conditions))
+		return replace_next(unnesting, conditions, linitial(((BoolExpr *) conditions)->args), hjg_planner_not_exists);
+	return conditions;
 }
 
 /* Unnest subqueries in all queries of a tree, the inner ones first. */
@@ -406,19 +414,19 @@ unnest_below(Node *node, Unnesting *unnesting)
 		query->jointree->fromlist == NIL)
 		return false;
 	unnesting->query = query;
-	query->jointree->quals = replace_subqueries(query->jointree->quals, unnesting);
+	query->jointree->quals = replace_not_in(replace_subqueries(query->jointree->quals, unnesting), unnesting);
 	if (!query->hasAggs && query->groupClause == NIL && query->groupingSets == NIL && query->havingQual == NULL)
 		query->targetList = (List *) replace_subqueries((Node *) query->targetList, unnesting);
 	return false;
 }
 
 Query *
-hjg_planner_unnest(const Query *query, uint32 wanted, bool explains, uint32 *joined)
+hjg_planner_unnest(const Query *query, uint32 wanted, bool explains, HjgUnnested *done)
 {
 	Query	   *copy = copyObject(unconstify(Query *, query));
 	Unnesting	unnesting = {.wanted = wanted, .explains = explains};
 
 	unnest_below((Node *) copy, &unnesting);
-	*joined = unnesting.joined;
-	return unnesting.joined != 0 ? copy : NULL;
+	*done = unnesting.done;
+	return done->joined != 0 ? copy : NULL;
 }

@@ -24,8 +24,10 @@
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
 
-/* A plan of this price or less is not compared with another one: planning takes longer than it can save. The other one must cost so much less. */
+/* A plan of this price or less is not compared with another one: planning takes longer than it can save. */
 #define LEAST_PRICE 1000.0
+
+/* The other plan must cost so much less. One with a join for NOT IN reads the same rows as that would, and need only cost less. */
 #define LEAST_GAIN 2.0
 
 /*
@@ -213,25 +215,26 @@ is_of_core_and_us(const PlannedStmt *plan)
 }
 
 static bool
-is_cheaper(const PlannedStmt *joined, const PlannedStmt *best)
+is_cheaper(const PlannedStmt *joined, const PlannedStmt *best, double least_gain)
 {
 	if (HJG_DISABLED_NODES(joined->planTree) != HJG_DISABLED_NODES(best->planTree))
 		return HJG_DISABLED_NODES(joined->planTree) < HJG_DISABLED_NODES(best->planTree);
-	return price_of(joined) * LEAST_GAIN < price_of(best);
+	return price_of(joined) * least_gain < price_of(best);
 }
 
 /* ---------- the choice ---------- */
 
+/* Is there a subquery that a join might replace? */
 static bool
-has_scalar_subquery(Node *node, void *context)
+has_joinable_subquery(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, SubLink) && ((SubLink *) node)->subLinkType == EXPR_SUBLINK)
+	if ((IsA(node, SubLink) && ((SubLink *) node)->subLinkType == EXPR_SUBLINK) || HJG_IS_NOT_IN(node))
 		return true;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, has_scalar_subquery, context, 0);
-	return expression_tree_walker(node, has_scalar_subquery, context);
+		return query_tree_walker((Query *) node, has_joinable_subquery, context, 0);
+	return expression_tree_walker(node, has_joinable_subquery, context);
 }
 
 /* May a cursor's current row be updated? Then its plan must read its only table, and join nothing. */
@@ -260,34 +263,34 @@ plan_with_joins(Query *query, const char *text, int cursor_options, ParamListInf
 {
 	const Query *original = copyObject(query);
 	PlannedStmt *best = plan_query(query, text, cursor_options, params);
-	uint32		possible = 0;
+	HjgUnnested possible = {0};
 	uint32		chosen = 0;
 	uint32		last = 0;
 
 	if ((price_of(best) < LEAST_PRICE && !hjg_force) || !is_of_core_and_us(best) ||
 		hjg_planner_unnest(original, ~0u, hjg_explain_declined, &possible) == NULL)
 		return best;
-	for (uint32 bit = 1; chosen != possible && last != possible; bit <<= 1)
+	for (uint32 bit = 1; chosen != possible.joined && last != possible.joined; bit <<= 1)
 	{
-		const uint32 wanted = bit <= possible ? chosen | (bit & possible) : possible;
-		uint32		joined;
-		Query	   *trial = (wanted & ~chosen) != 0 ? hjg_planner_unnest(original, wanted, false, &joined) : NULL;
+		const uint32 wanted = bit <= possible.joined ? chosen | (bit & possible.joined) : possible.joined;
+		HjgUnnested done;
+		Query	   *trial = (wanted & ~chosen) != 0 ? hjg_planner_unnest(original, wanted, false, &done) : NULL;
 
 		if (trial != NULL)
 		{
 			PlannedStmt *plan = plan_query(trial, text, cursor_options, params);
 
-			if (hjg_force || is_cheaper(plan, best))
+			if (hjg_force || is_cheaper(plan, best, (done.joined & ~chosen & ~done.not_in) == 0 ? 1.0 : LEAST_GAIN))
 			{
 				best = plan;
-				chosen = joined;
+				chosen = done.joined;
 			}
 		}
 		last = wanted;
 	}
-	if (hjg_explain_declined && chosen != possible)
+	if (hjg_explain_declined && chosen != possible.joined)
 		ereport(NOTICE,
-				(errmsg("%d subqueries that could be joined are not", pg_popcount32(possible & ~chosen)),
+				(errmsg("%d subqueries that could be joined are not", pg_popcount32(possible.joined & ~chosen)),
 				 errdetail("Reason: %s.", HJG_CORE_COSTS_LESS)));
 	return best;
 }
@@ -296,7 +299,7 @@ static PlannedStmt *
 plan_statement(Query *query, const char *text, int cursor_options, ParamListInfo params)
 {
 	if (hjg_enabled && hjg_unnest_subqueries && (query->commandType == CMD_SELECT || query->commandType == CMD_INSERT) &&
-		!query->hasModifyingCTE && has_scalar_subquery((Node *) query, NULL) && !is_updatable(query, cursor_options))
+		!query->hasModifyingCTE && has_joinable_subquery((Node *) query, NULL) && !is_updatable(query, cursor_options))
 		return plan_with_joins(query, text, cursor_options, params);
 	return plan_query(query, text, cursor_options, params);
 }

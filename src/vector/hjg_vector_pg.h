@@ -111,7 +111,7 @@ typedef struct HjgBytesOperator
 extern const HjgBytesOperator *hjg_vector_bytes_operator(Oid function);
 /* Is the function a comparison of numerics? Sets the comparison. */
 extern bool hjg_vector_numeric_operator(Oid function, HjgComparison *comparison);
-/* What becomes of an operand that is compared with a column of another type of dates or times. */
+/* The conversion of an operand that is compared with a column of another type of dates or times. */
 typedef enum HjgTimeOperand
 {
 	HJG_TIME_SAME,				/* it is of the column's type */
