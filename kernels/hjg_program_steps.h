@@ -120,6 +120,18 @@ hjg_program_compare(hjg_u32 op, int64_t left, int64_t right)
 	}
 }
 
+/* Round a number down; see HJG_PROGRAM_ROUND_DOWN. */
+HJG_PROGRAM_STEP int64_t
+hjg_program_round_down(int64_t number, int64_t low, int64_t high)
+{
+	const int64_t shifted = (int64_t) ((hjg_u64) number + (hjg_u64) high);
+	int64_t		rest = (int64_t) ((hjg_u64) shifted - (hjg_u64) (int64_t) ((double) shifted / (double) low) * (hjg_u64) low);
+
+	rest += rest < 0 ? low : 0;
+	rest -= rest >= low ? low : 0;
+	return (int64_t) ((hjg_u64) number - (hjg_u64) rest);
+}
+
 /* Look a row up; returns whether it goes on. */
 HJG_PROGRAM_STEP int
 hjg_program_probe(const HjgKRecords *table, const HjgProgramStep *step, HjgProgramRow *row)
@@ -189,6 +201,9 @@ hjg_program_run(const HjgKPipeline *a, const HjgProgramStep *steps, const HjgKCo
 				break;
 			case HJG_PROGRAM_NEGATE:
 				hjg_program_set(row, step->to, 0 - (hjg_u64) left, left_null);
+				break;
+			case HJG_PROGRAM_ROUND_DOWN:
+				hjg_program_set(row, step->to, (hjg_u64) hjg_program_round_down(left, step->low, step->high), left_null);
 				break;
 			case HJG_PROGRAM_MOVE_IF:
 				if (left != 0)

@@ -18,6 +18,7 @@ registers_read(const HjgKPipeline *a, const HjgProgramStep *step)
 		case HJG_PROGRAM_CONSTANT:
 			return 0;
 		case HJG_PROGRAM_NEGATE:
+		case HJG_PROGRAM_ROUND_DOWN:
 		case HJG_PROGRAM_IN_RANGE:
 		case HJG_PROGRAM_NOT_IN_RANGE:
 		case HJG_PROGRAM_IN_SET:

@@ -459,6 +459,10 @@ run_step(const HjgCpuPlan *plan, const HjgProgramStep *step, hjg_u32 live, const
 			EACH(0 - (hjg_u64) left[i]);
 			pass_nulls(rows, step->to, BIT(step->left));
 			break;
+		case HJG_PROGRAM_ROUND_DOWN:
+			EACH(hjg_program_round_down(left[i], step->low, step->high));
+			pass_nulls(rows, step->to, BIT(step->left));
+			break;
 		case HJG_PROGRAM_MOVE_IF:
 			if ((rows->nullable & (BIT(step->right) | BIT(step->to))) != 0)
 			{

@@ -164,6 +164,9 @@ check_step(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, 
 		REQUIRE(source == NULL, "a row's number");
 	if (step->op == HJG_PROGRAM_GROUP)
 		REQUIRE(source != NULL && step->arg < HJG_PROGRAM_GROUP_VALUES(source->nkeys, source->narguments), "a value of a group");
+	if (step->op == HJG_PROGRAM_ROUND_DOWN)
+		REQUIRE(step->low >= HJG_PROGRAM_LEAST_ROUNDED && step->low <= HJG_PROGRAM_MOST_ROUNDED && step->high >= 0 && step->high < step->low,
+				"multiples that a step rounds to");
 	if (step->op == HJG_PROGRAM_IN_SET || step->op == HJG_PROGRAM_NOT_IN_SET)
 	{
 		REQUIRE(step->low >= 0 && is_range(step->arg, (hjg_u64) step->low, program->head->values.n), "a step's set");

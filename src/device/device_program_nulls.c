@@ -65,6 +65,7 @@ nulls_behind(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline
 			read = BIT(step->left) | BIT(step->right);
 			break;
 		case HJG_PROGRAM_NEGATE:
+		case HJG_PROGRAM_ROUND_DOWN:
 			read = BIT(step->left);
 			break;
 		case HJG_PROGRAM_MOVE_IF:

@@ -239,6 +239,8 @@ typedef struct HjgProgramGroups
 	HjgProgramValue *values;	/* by column of the child */
 	int			nkeys;
 	int			keys[HJG_PROGRAM_MAX_KEYS];	/* columns of the child */
+	HjgProgramStep rounded[HJG_PROGRAM_MAX_KEYS];	/* low, high: what each is rounded down to; low is 0: it is not */
+	List	   *roundings;		/* HjgRounding: of keys that are rounded down */
 	int			ncolumns;		/* of the child, that groups have values of: */
 	int		   *columns;
 	int		   *key_of;			/* the key that tells the value of column i of these */

@@ -282,8 +282,8 @@ merge_group(HjgProgramGroups *groups, const uint64 *group, uint32 number, uint32
 	hjg_aggregation_merge_result(groups->state->aggregation, number, ngroups, group[0], words, scales);
 }
 
-/* Add n groups of the result to those of the node; false if one of them cannot be read. */
-static bool
+/* Add the first ones of n groups of the result to those of the node; returns how many: 0 if one of them cannot be read. */
+static int
 add_groups(ProgramRuns *runs, const uint64 **list, int n, HjgNumericSpace *spaces)
 {
 	HjgAggregateState *state = runs->state;
@@ -293,17 +293,17 @@ add_groups(ProgramRuns *runs, const uint64 **list, int n, HjgNumericSpace *space
 
 	for (int row = 0; row < n; row++)
 		if (!put_group(runs, list[row], row, spaces))
-			return false;
+			return 0;
 	if (state->groups != NULL)
 	{
-		(void) hjg_computed_rows(state, state->nkey_exprs, n);
+		n = hjg_computed_rows(state, state->nkey_exprs, n);
 		/* none of them is toasted, so all are found at once */
 		(void) hjg_groups_find(state->groups, state->vectors, n, numbers);
 		ngroups = hjg_groups_count(state->groups);
 	}
 	for (int row = 0; row < n; row++)
 		merge_group(groups, list[row], numbers[row], ngroups);
-	return true;
+	return n;
 }
 
 /* Can a group have these totals? Rows with NULL are rows, and sums have digits for their scale. */
@@ -391,12 +391,12 @@ take_groups(ProgramRuns *runs, const uint64 *words)
 	HjgNumericSpace *spaces = palloc(Max(groups->ncolumns, 1) * HJG_VECTOR_ROWS * sizeof(HjgNumericSpace));
 	const uint64 ngroups = words[0];
 	MemoryContext fetched = AllocSetContextCreate(CurrentMemoryContext, "GpuAggregate fetched columns", ALLOCSET_DEFAULT_SIZES);
-	bool		done = true;
+	int			done = 1;
 
 	memset(state->vectors, 0, state->child.ncolumns * sizeof(HjgVector));
 	for (int i = 0; i < groups->ncolumns; i++)
 		make_column_vector(state, groups->columns[i]);
-	for (uint64 from = 0; from < ngroups && done; from += HJG_VECTOR_ROWS)
+	for (uint64 from = 0; from < ngroups && done > 0; from += done)
 	{
 		MemoryContext caller = MemoryContextSwitchTo(fetched);
 
@@ -405,7 +405,7 @@ take_groups(ProgramRuns *runs, const uint64 *words)
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(fetched);
 	}
-	return done;
+	return done > 0;
 }
 
 /* Make what fetches columns. */

@@ -41,9 +41,13 @@ find_group_columns(HjgProgramWriter *writer, HjgProgramGroups *groups, Bitmapset
 	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
 	Bitmapset  *columns = NULL;
 
-	if (state->nby_core > 0)
-		return hjg_program_refuse(writer, "core computes a key or an argument");
+	for (int e = state->nkey_exprs; e < state->ncomputed; e++)
+		if (state->computed[e].expr != NULL)
+			return hjg_program_refuse(writer, "core computes an argument");
 	hjg_node_columns(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS), &columns);
+	/* the results may have a column as it is */
+	groups->roundings = hjg_planner_find_roundings(list_make3(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS), cscan->scan.plan.targetlist,
+															  cscan->scan.plan.qual));
 	groups->columns = palloc((state->child.ncolumns + 1) * sizeof(int));
 	groups->key_of = palloc((state->child.ncolumns + 1) * sizeof(int));
 	for (int c = -1; (c = bms_next_member(columns, c)) >= 0;)
@@ -77,6 +81,45 @@ are_equal_same(Oid type, int32 typmod, Oid collation)
 		(!OidIsValid(collation) || ((getBaseType(type) != BPCHAROID || typmod >= 0) && get_collation_isdeterministic(collation)));
 }
 
+/* Find how a key is rounded; NULL: it is not. */
+static const HjgRounding *
+find_rounding(const HjgProgramGroups *groups, int column)
+{
+	ListCell   *lc;
+
+	foreach(lc, groups->roundings)
+		if (((HjgRounding *) lfirst(lc))->column->varattno == column + 1)
+			return lfirst(lc);
+	return NULL;
+}
+
+/* Find what a key is rounded down to. */
+static HjgProgramStep
+rounding_of(const HjgProgramGroups *groups, int column, const HjgProgramValue *value)
+{
+	const HjgRounding *rounding = find_rounding(groups, column);
+	HjgProgramStep step = {.op = HJG_PROGRAM_ROUND_DOWN};
+
+	if (rounding == NULL || value->form != HJG_VALUE_INTEGER ||
+		!hjg_planner_rounding_step(rounding, value->least, value->greatest, &step.low, &step.high) ||
+		step.low < HJG_PROGRAM_LEAST_ROUNDED || step.low > HJG_PROGRAM_MOST_ROUNDED)
+		step.low = step.high = 0;
+	return step;
+}
+
+/* Load a key into a register; returns that, or -1. */
+static int
+load_key(HjgProgramWriter *writer, HjgProgramValue *value, HjgProgramStep rounded)
+{
+	const int	reg = hjg_program_load(writer, value);
+
+	if (reg < 0 || rounded.low == 0)
+		return reg;
+	rounded.left = reg;
+	value->least -= rounded.low;
+	return hjg_program_step_new(writer, rounded);
+}
+
 /* Load the keys into registers, which the pipeline's end reads. */
 static bool
 write_keys(HjgProgramWriter *writer, HjgProgramGroups *groups)
@@ -100,7 +143,8 @@ write_keys(HjgProgramWriter *writer, HjgProgramGroups *groups)
 															 TupleDescAttr(desc, groups->columns[i])->atttypmod,
 															 TupleDescAttr(desc, groups->columns[i])->attcollation))
 			return hjg_program_refuse(writer, "equal values of a key differ in their texts");
-		reg = hjg_program_load(writer, value);
+		groups->rounded[groups->nkeys] = rounding_of(groups, groups->columns[i], value);
+		reg = load_key(writer, value, groups->rounded[groups->nkeys]);
 		if (reg < 0)
 			return false;
 		writer->pipeline.keys[groups->nkeys] = reg;
@@ -235,8 +279,13 @@ write_preserved_rows(HjgProgramWriter *writer, HjgProgramGroups *groups, uint32 
 			return hjg_program_refuse(writer, "a table is kept in another way than before");
 	for (int k = 0; k < groups->nkeys; k++)
 	{
-		const int	reg = hjg_program_load(writer, &values[groups->keys[k]]);
+		HjgProgramValue *value = &values[groups->keys[k]];
+		const HjgProgramStep rounded = rounding_of(groups, groups->keys[k], value);
+		int			reg;
 
+		if (rounded.low != groups->rounded[k].low || rounded.high != groups->rounded[k].high)
+			return hjg_program_refuse(writer, "timestamps of both sides of an outer join are not rounded alike");
+		reg = load_key(writer, value, rounded);
 		if (reg < 0)
 			return false;
 		writer->pipeline.keys[k] = reg;

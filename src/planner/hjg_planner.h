@@ -184,6 +184,30 @@ extern bool hjg_date_field(Expr *expr, HjgDateField *field, Expr **date);
 /* Is the expression date_trunc() to a day or more? Sets the field that is 1 on the first day of the unit, and the date or timestamp. */
 extern bool hjg_date_trunc(Expr *expr, HjgDateField *field, Expr **date);
 
+/* ---------- planner_rounding.c ---------- */
+
+/* A column of timestamps that is only read by functions of local time that are constant in a unit. */
+typedef struct HjgRounding
+{
+	Var		   *column;
+	int64		unit;			/* seconds: a day, an hour or a minute; */
+	List	   *zones;			/* local in these zones (pg_tz); NIL: of timestamps without time zone */
+} HjgRounding;
+
+/* Is an expression a field of such a column, by extract() or date_part()? */
+extern bool hjg_planner_is_time_field(Node *expr);
+/* Find such columns of expressions, outside of aggregates. */
+extern List *hjg_planner_find_roundings(List *exprs);
+/*
+ * Find what timestamps between two of them may be rounded down to: they are `shift` less than a multiple, both in microseconds. Returns false
+ * if there is none, as of infinite ones.
+ */
+extern bool hjg_planner_rounding_step(const HjgRounding *rounding, int64 least, int64 greatest, int64 *multiple, int64 *shift);
+/* Estimate the number of groups of rows: as core, which has no statistics of functions of times, but for these. */
+extern double hjg_planner_estimate_groups(PlannerInfo *root, List *keys, double rows);
+/* Estimate the number of a column's rounded values, of so many. */
+extern double hjg_planner_rounded_values(PlannerInfo *root, const HjgRounding *rounding, double values);
+
 extern const CustomScanMethods hjg_scan_methods;	/* defined by the node */
 
 /*

@@ -92,6 +92,7 @@ typedef struct HjgAggregateWork
 	int			nsteps;			/* steps of evaluation, many rows at a time */
 	double		tests[HJG_NTESTS];	/* and tests, in the conditions of CASE */
 	Cost		by_core;		/* price of expressions that core computes */
+	bool		arguments_by_core;	/* arguments are among these */
 } HjgAggregateWork;
 
 /* Aggregates of the query, for a GpuAggregate above its last join (planner_aggregate.c). */

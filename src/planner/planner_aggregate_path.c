@@ -63,7 +63,7 @@ count_groups(PlannerInfo *root, double all_rows, const HjgGrouping *grouping, Hj
 
 	if (grouping->keys == NIL)
 		return groups;
-	groups.made = estimate_num_groups(root, grouping->keys, rows, NULL, NULL);
+	groups.made = hjg_planner_estimate_groups(root, grouping->keys, rows);
 	groups.returned = form == HJG_AGGREGATE_SHARED ? clamp_row_est(grouping->ngroups * Min(rows / all_rows, 1)) : groups.made;
 	return groups;
 }

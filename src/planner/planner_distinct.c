@@ -217,7 +217,7 @@ hjg_planner_set_results(PlannerInfo *root, HjgGrouping *grouping, PathTarget *ta
 {
 	HjgDistinct *distinct = grouping->distinct;
 
-	grouping->ngroups = grouping->keys != NIL ? estimate_num_groups(root, grouping->keys, rows, NULL, NULL) : 1;
+	grouping->ngroups = grouping->keys != NIL ? hjg_planner_estimate_groups(root, grouping->keys, rows) : 1;
 	if (distinct == NULL)
 	{
 		grouping->target = target;

@@ -239,7 +239,7 @@ add_aggref(PlannerInfo *root, Aggref *aggref, HjgGrouping *grouping)
 	grouping->arguments = lappend(grouping->arguments, argument);
 	grouping->work.nsteps++;
 	if (argument != NULL && aggref->aggdistinct == NIL)
-		(void) hjg_planner_is_by_core(root, (Node *) argument, false, &grouping->work);
+		grouping->work.arguments_by_core |= hjg_planner_is_by_core(root, (Node *) argument, false, &grouping->work);
 	return argument == NULL || is_plain_expr((Node *) argument) ? NULL : "an aggregate's argument is volatile or has a subquery";
 }
 

@@ -35,6 +35,7 @@ typedef struct ProgramColumns
 {
 	List	   *numbered;		/* integers, numerics, and strings that are few: they get numbers */
 	Relids		tables;			/* of other strings, each of which is told by the number of a row that has it */
+	List	   *roundings;		/* of numbered ones that are rounded down */
 } ProgramColumns;
 
 /* Add a column; false if it cannot be a key. */
@@ -70,7 +71,7 @@ find_program_columns(PlannerInfo *root, const HjgGrouping *grouping, ProgramColu
 	List	   *exprs = list_concat_copy(grouping->keys, grouping->target->exprs);
 	ListCell   *lc;
 
-	*columns = (ProgramColumns) {NIL};
+	*columns = (ProgramColumns) {.roundings = hjg_planner_find_roundings(exprs)};
 	if (contain_volatile_functions((Node *) grouping->keys))
 		return false;
 	foreach(lc, pull_var_clause((Node *) exprs, PVC_INCLUDE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS))
@@ -101,8 +102,18 @@ are_keys_numbered(const HjgGrouping *grouping, const ProgramColumns *columns)
 static double
 estimate_program_groups(PlannerInfo *root, const HjgGrouping *grouping, const ProgramColumns *columns, double rows)
 {
-	double		ngroups = columns->numbered == NIL ? 1 : estimate_num_groups(root, columns->numbered, rows, NULL, NULL);
+	List	   *others = list_copy(columns->numbered);
+	double		ngroups = 1;
+	ListCell   *lc;
 
+	foreach(lc, columns->roundings)
+	{
+		const HjgRounding *rounding = lfirst(lc);
+
+		others = list_delete(others, rounding->column);
+		ngroups *= hjg_planner_rounded_values(root, rounding, estimate_num_groups(root, list_make1(rounding->column), rows, NULL, NULL));
+	}
+	ngroups *= others == NIL ? 1 : estimate_num_groups(root, others, rows, NULL, NULL);
 	for (int rti = -1; !are_keys_numbered(grouping, columns) && (rti = bms_next_member(columns->tables, rti)) >= 0;)
 		ngroups *= find_base_rel(root, rti)->rows;
 	return Min(ngroups, Max(rows, 1));
@@ -242,12 +253,44 @@ may_repeat_preserved(PlannerInfo *root, const HjgGrouping *grouping, Relids rela
 	return grouping->distinct == NULL && grouping->keys != NIL;
 }
 
+/* Are equal values of the type the same? Others are shown as the row has them that comes first. */
+static bool
+are_equal_the_same(Oid type, Oid collation)
+{
+	static const Oid types[] = {BOOLOID, CHAROID, INT2OID, INT4OID, INT8OID, DATEOID, TIMEOID, TIMESTAMPOID, TIMESTAMPTZOID, UUIDOID};
+
+	for (int i = 0; i < lengthof(types); i++)
+		if (types[i] == type)
+			return true;
+	return (type == TEXTOID || type == VARCHAROID) && OidIsValid(collation) && get_collation_isdeterministic(collation);
+}
+
+/* May core compute the keys that it has to, of the groups that come back? Fields of times are whole numbers. */
+static bool
+are_keys_returnable(const HjgGrouping *grouping)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouping->keys)
+	{
+		HjgAggregateWork work = {0};
+		Node	   *key = lfirst(lc);
+
+		if (!IsA(hjg_scan_strip_relabel(key), Var) && hjg_planner_is_by_core(NULL, key, true, &work) &&
+			!are_equal_the_same(exprType(key), exprCollation(key)) && !hjg_planner_is_time_field(key))
+			return false;
+	}
+	return true;
+}
+
 /* Find why a program cannot compute what groups consist of, or NULL; sets the columns that they are made of. */
 static const char *
 check_terms(PlannerInfo *root, const HjgGrouping *grouping, Relids nullable, ProgramColumns *columns)
 {
-	if (grouping->work.by_core > 0 || has_other_terms((Node *) grouping->arguments, NULL))
-		return "core's code, or a function of dates, computes a key or an argument";
+	if (grouping->work.arguments_by_core || has_other_terms((Node *) grouping->arguments, NULL))
+		return "core's code, or a function of dates, computes an argument";
+	if (!are_keys_returnable(grouping))
+		return "core's code computes a key whose equal values may differ";
 	if (nullable != NULL && !may_repeat_preserved(root, grouping, nullable))
 		return "rows of an outer join that have no partner change more than counts, sums and extremes of the others";
 	if (read_strings(root, grouping))

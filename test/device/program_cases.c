@@ -668,6 +668,17 @@ some_number(Writer *w)
 	return one_in(w, 5) ? (int64_t) random_u64(&w->random) : (int64_t) below(w, 300) - 20;
 }
 
+/* Choose what a step rounds down to: the least and the greatest there may be, a day, and others. */
+static void
+add_multiples(Writer *w, HjgProgramStep *step)
+{
+	static const int64_t chosen[] = {HJG_PROGRAM_LEAST_ROUNDED, HJG_PROGRAM_MOST_ROUNDED, INT64_C(86400000000), INT64_C(3600000000)};
+
+	step->low = one_in(w, 2) ? chosen[below(w, 4)] :
+		HJG_PROGRAM_LEAST_ROUNDED + (int64_t) (random_u64(&w->random) % (hjg_u64) (HJG_PROGRAM_MOST_ROUNDED - HJG_PROGRAM_LEAST_ROUNDED));
+	step->high = one_in(w, 2) ? 0 : one_in(w, 2) ? step->low - 1 : (int64_t) (random_u64(&w->random) % (hjg_u64) step->low);
+}
+
 /* Compare numbers, or test for NULL; the register becomes a boolean. */
 static void
 add_test(Writer *w, HjgProgramPipeline *pipeline, hjg_u32 to, hjg_u32 left, hjg_u32 right)
@@ -789,8 +800,10 @@ write_steps(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 				w->boolean[to] = false;
 				break;
 			case 3:
-				add_step(w, pipeline, (HjgProgramOp) (HJG_PROGRAM_ADD + below(w, 5)), to, left, right);
+				step = add_step(w, pipeline, (HjgProgramOp) (HJG_PROGRAM_ADD + below(w, 6)), to, left, right);
 				w->boolean[to] = false;
+				if (step->op == HJG_PROGRAM_ROUND_DOWN)
+					add_multiples(w, step);
 				break;
 			case 4:
 				add_test(w, pipeline, to, left, right);
@@ -948,6 +961,15 @@ number_cell(hjg_u64 number, bool isnull)
 	return (Cell) {.number = isnull ? 0 : (int64_t) number, .isnull = isnull};
 }
 
+/* Round down as a step does, by division of integers. */
+static hjg_u64
+rounded_down(int64_t number, const HjgProgramStep *step)
+{
+	const int64_t rest = (int64_t) ((hjg_u64) number + (hjg_u64) step->high) % step->low;
+
+	return (hjg_u64) number - (hjg_u64) (rest < 0 ? rest + step->low : rest);
+}
+
 static bool
 test_of(const Writer *w, const HjgProgramStep *step, Cell left, Cell right)
 {
@@ -1079,6 +1101,9 @@ evaluate_row(Writer *w, const Relation *relation, const HjgProgramPipeline *pipe
 				break;
 			case HJG_PROGRAM_NEGATE:
 				regs[step->to] = number_cell(-(hjg_u64) left.number, left.isnull);
+				break;
+			case HJG_PROGRAM_ROUND_DOWN:
+				regs[step->to] = number_cell(rounded_down(left.number, step), left.isnull);
 				break;
 			case HJG_PROGRAM_MOVE_IF:
 				if (!left.isnull && left.number != 0)

@@ -74,6 +74,7 @@ sub value_columns
 		column('numeric', pick('numeric', 'numeric(30,2)', 'numeric(38,0)'), "($i - 5) * 1" . pick('000000000000000', '000000000000000000000') . pick('', '.25'), exact => 0),
 		column('date', 'date', chance(0.2) ? "case when $i = 0 then date '" . pick(qw(infinity -infinity)) . "' else $day end" : $day),
 		column('ts', 'timestamp', "timestamp '2000-01-01' + $i * interval '" . pick('1 hour', '1 second', '5 days') . "'"),
+		column('tstz', 'timestamptz', pick("case when $i = 0 then timestamptz 'infinity' else timestamptz '2000-01-01 00:00+00' + $i * interval '7 hours' end", "timestamptz '2000-01-01 00:00+00' + g * interval '" . pick('1 hour 1 second', '11 minutes') . "'")),
 		column('bool', 'bool', "$i % 3 = 0"),
 		column('text', pick('text', 'varchar(40)'), $word),
 		column('bpchar', pick('char(12)', 'char(40)'), "$word || " . pick("''", "repeat(' ', g % 3)")),
@@ -187,7 +188,7 @@ sub core_condition
 	my ($c, $x, $y, $op, $m, $n) = @_;
 	return pick("$x\::int8 + $y $op $m", "$x % 5 $op 2", "case when $x > $m then $y else 3 end $op $n", "coalesce($x, $y, 5) $op $m", "$x is distinct from $y") if $c->{fam} eq 'int';
 	return pick("$x * (1 - $x) $op $m", "$x + $n $op $m", "coalesce($x, 0) $op $n", "case when $x > $m then $x * 2 else 1.5 end $op $n") if $c->{fam} eq 'numeric';
-	return 'extract(' . pick(qw(year month day quarter)) . " from $x) $op " . pick(2, 2000) if $c->{fam} =~ /^(date|ts)$/;
+	return 'extract(' . pick(qw(year month day quarter)) . " from $x) $op " . pick(2, 2000) if $c->{fam} =~ /^(date|ts|tstz)$/;
 	return pick("$x is true", "$x is not false") if $c->{fam} eq 'bool';
 	return "$x is distinct from $y" if $c->{fam} eq 'big';
 	return pick("$x $op $m", "$x like '" . pick('_1%', 'k_', '%kk_k%', '', 'k6', 'k\\1%') . "'", "length($x) $op 3");
@@ -204,7 +205,7 @@ sub condition
 	}
 	return HjgQuery::expression_qual($leaf) if chance(0.004);
 	return HjgQuery::typed_qual($leaf) if chance(0.01);
-	my ($x, $c) = @{ pick(columns(sub { $_[0]{fam} =~ /^(int|big|numeric|date|ts|bool|text|bpchar)$/ && $_[0]{type} !~ /^fz\.dtext|name/ }, $leaf)) };
+	my ($x, $c) = @{ pick(columns(sub { $_[0]{fam} =~ /^(int|big|numeric|date|ts|tstz|bool|text|bpchar)$/ && $_[0]{type} !~ /^fz\.dtext|name/ }, $leaf)) };
 	my ($y) = @{ pick(columns(sub { $_[0]{fam} eq $c->{fam} && $_[0]{type} !~ /^fz\.dtext|name/ }, $leaf)) };
 	# few conditions leave few rows, or a join of them none
 	my $op = pick('<', '<=', '<>', '>=', '>', '<', '<=', '<>', '>=', '>', '=');
@@ -212,6 +213,7 @@ sub condition
 	    $c->{fam} eq 'int' ? sub { near($c) }
 	  : $c->{fam} eq 'big' ? sub { pick(0, 9223372036854775807, -9223372036854775807, 3074457345618258602, -6148914691236517204) }
 	  : $c->{fam} eq 'numeric' ? sub { pick(0, 3, 0.5, '-1.25', 12.125, '7.000000000000000000000000001', 60, 4.4, 1e9) }
+	  : $c->{fam} eq 'tstz' ? sub { pick("timestamptz '" . pick(qw(2000-01-01 1999-12-25 2001-06-30 infinity 2000-02-29)) . " 00:00+00'", "date '2000-02-29'", "timestamp '2000-03-03 03:03'", "now() - interval '25 years'", 'current_date - 9000') }
 	  : $c->{fam} =~ /^(date|ts)$/ ? sub { ($c->{fam} eq 'ts' ? 'timestamp' : 'date') . " '" . pick(qw(2000-01-01 1999-12-25 2001-06-30 infinity 2000-02-29)) . "'" }
 	  : sub { pick(@words) };
 	my ($m, $n, $o) = map { $constant->() } 1 .. 3;
@@ -264,14 +266,15 @@ sub key
 {
 	my (@l) = @_;
 	return HjgQuery::group_key(@l) if chance(0.03);
-	my $kind = pick(qw(int int big numeric date ts bool text text bpchar));
+	my $kind = pick(qw(int int big numeric date ts tstz tstz bool text text bpchar));
 	my @c = columns(sub { $_[0]{exact} && $_[0]{fam} eq $kind }, @l);
 	@c = columns(sub { $_[0]{int} }, @l) if !@c;
 	@c = columns(sub { $_[0]{exact} }, @l) if chance(0.03);
 	my ($x, $c) = @{ pick(@c) };
 	return $x if chance(0.7);
 	return pick("$x\::int8 + 1", "$x\::int8 * 2 - " . HjgQuery::int_col(@l), "coalesce($x, 3)", "case when $x > " . near($c) . ' then 1 when ' . condition(pick(@l)) . ' then 0 end') if $c->{int};
-	return 'extract(' . pick(qw(year month quarter)) . " from $x)" if $c->{fam} =~ /^(date|ts)$/;
+	return pick("date_trunc('" . pick(qw(hour day week month year)) . "', $x)", "$x\::date", "to_char($x, '" . pick('YYYY-MM', 'HH24:MI', 'DDD SS') . "')", 'extract(' . pick(qw(hour dow epoch)) . " from $x)", "date_trunc('day', $x at time zone '" . pick('Europe/Berlin', 'UTC', 'EST') . "')") if $c->{fam} =~ /^(ts|tstz)$/ && chance(0.7);
+	return 'extract(' . pick(qw(year month quarter)) . " from $x)" if $c->{fam} =~ /^(date|ts|tstz)$/;
 	return pick("left($x, 2)", "substr($x, 1, 1)", $x) if $c->{fam} eq 'text';
 	return $x;
 }

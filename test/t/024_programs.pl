@@ -209,6 +209,39 @@ my ($scalar) = grep { $queries[$_] =~ /avg\(total\) \* 250/ } 0 .. $#queries;
 $programs[$scalar] = 2;			# and one of the subquery
 is_cores($node, $queries[$_], $programs[$_], "query $_") for 0 .. $#queries;
 
+# --- times that are rounded down, and operands that stay the same
+$node->safe_psql('postgres', q{
+	CREATE TABLE visits (at timestamptz, local timestamp, kind int, amount numeric(8,2), word text);
+	INSERT INTO visits SELECT t, CASE WHEN g % 7 > 0 THEN t AT TIME ZONE 'Europe/Berlin' END, g % 5, g % 1000 / 10.0, 'w' || g % 30
+		FROM (SELECT g, timestamptz '2009-01-01 00:00+00' + g * interval '89 minutes 7.25 seconds' AS t FROM generate_series(1, 40000) g) s;
+	CREATE TABLE old_visits (at timestamptz, kind int);
+	INSERT INTO old_visits SELECT timestamptz '1880-01-01 00:00+00' + g * interval '31 hours 13 minutes 11 seconds', g % 3 FROM generate_series(1, 20000) g;
+	CREATE TABLE endless (at timestamptz, kind int);
+	INSERT INTO endless SELECT CASE g % 100 WHEN 0 THEN 'infinity' WHEN 1 THEN NULL ELSE timestamptz '2020-01-01 00:00+00' + g * interval '1 hour' END, g % 3 FROM generate_series(1, 9000) g;
+	VACUUM ANALYZE visits, old_visits, endless;
+	SELECT hjoin_gpu_keep('visits'), hjoin_gpu_keep('old_visits'), hjoin_gpu_keep('endless')});
+my @of_time = ('date_trunc(\'month\', at)', 'date_trunc(\'day\', at)', 'date_trunc(\'week\', at)::date', 'at::date', 'extract(year FROM at)', 'date_part(\'isodow\', at), extract(hour FROM at)', 'to_char(at, \'YYYY-MM\')', 'to_char(at, \'IYYY IW\')',
+	'date_trunc(\'year\', local)', 'date_trunc(\'day\', local), kind', 'local::date', 'to_char(local, \'MON HH24\')', 'date_trunc(\'quarter\', at AT TIME ZONE \'America/New_York\')', 'date_trunc(\'day\', at, \'Australia/Lord_Howe\')',
+	'extract(doy FROM at AT TIME ZONE \'UTC\'), date_trunc(\'month\', at)', 'date_trunc(\'century\', at) - interval \'1 day\'', 'upper(word), date_trunc(\'month\', at)', 'CASE WHEN amount < 10 THEN \'small\' WHEN amount < 50 THEN \'middle\' ELSE \'large\' END');
+foreach my $zone ('UTC', 'Europe/Berlin', 'Asia/Kolkata', 'America/St_Johns', 'Pacific/Apia', 'Australia/Lord_Howe', 'America/Sao_Paulo', '<+03:17>-3:17')
+{
+	foreach my $keys (@of_time)
+	{
+		my $by = $keys =~ /^(date_part|extract\(doy|date_trunc\('day', local\)|upper)/ ? '1, 2' : '1';
+		is_cores($node, "SELECT $keys, count(*), sum(amount), min(at), max(local) FROM visits WHERE kind < 4 GROUP BY $by ORDER BY $by", 1, "$zone: $keys", "SET timezone = '$zone'; ");
+	}
+	is_cores($node, "SELECT $_, count(*) FROM old_visits GROUP BY 1 ORDER BY 1", -1, "$zone, a century: $_", "SET timezone = '$zone'; ") for @of_time[ 0, 3, 4, 6 ];
+}
+# read as they are, too; by seconds; in formats that are not known; infinite ones; of which some change
+is_cores($node, $_, -1, "not rounded: $_") for 'SELECT at, date_trunc(\'month\', at), count(*) FROM visits GROUP BY 1, 2 ORDER BY 1, 2', 'SELECT extract(epoch FROM at), count(*) FROM visits GROUP BY 1 ORDER BY 1', 'SELECT to_char(at, \'YYYY SS\'), count(*) FROM visits GROUP BY 1 ORDER BY 1',
+	'SELECT to_char(at, \'YYYY "th"\'), count(*) FROM visits GROUP BY 1 ORDER BY 1', 'SELECT date_trunc(\'month\', at), count(*) FROM endless GROUP BY 1 ORDER BY 1', 'SELECT at::date, count(*) FROM endless WHERE at < \'infinity\' GROUP BY 1 ORDER BY 1', 'SELECT date_trunc(\'day\', at AT TIME ZONE \'CET\'), count(*) FROM visits GROUP BY 1 ORDER BY 1',
+	'SELECT amount * 1.0, count(*) FROM visits GROUP BY 1 ORDER BY 1', 'SELECT date_trunc(\'month\', at), count(DISTINCT kind), sum(amount) FROM visits GROUP BY 1 ORDER BY 1', 'SELECT date_trunc(\'month\', at) AS m, kind, sum(amount) FROM visits GROUP BY 1, 2 HAVING sum(amount) > 3000 ORDER BY 3 DESC, 1, 2 LIMIT 9';
+is_cores($node, $_, 1, $_) for 'SELECT kind, count(*) FROM visits WHERE at < now() - interval \'7 days\' AND at >= current_date - 9000 AND local < localtimestamp GROUP BY 1 ORDER BY 1', 'SELECT count(*) FROM visits WHERE at >= date \'2010-05-05\' AND at < timestamp \'2013-05-05\' AND local > date \'2009-09-09\'',
+	'SELECT sum(amount) FILTER (WHERE at > now() - interval \'14 years\') FROM visits';
+is_cores($node, 'SELECT count(*) FROM visits WHERE kind NOT IN (SELECT kind FROM endless WHERE kind IS NOT NULL) AND kind IS NOT NULL', 1, 'NOT IN of values that are not NULL');
+$node->safe_psql('postgres', q{UPDATE visits SET at = at + interval '3 days', amount = amount + 1 WHERE kind = 2 AND at < '2009-01-20'; DELETE FROM visits WHERE kind = 1 AND at BETWEEN '2012-01-01' AND '2012-01-09'});
+is_cores($node, "SELECT $_, count(*), sum(amount) FROM visits GROUP BY 1 ORDER BY 1", 1, "with changes: $_", 'SET timezone = \'Europe/Berlin\'; ') for @of_time[ 0, 1, 6 ];
+
 # --- partitions
 $node->safe_psql('postgres', q{
 	CREATE TABLE parts (order_id int, day date, price numeric(10,2), mode text, quantity int, note text, code char(12)) PARTITION BY RANGE (day);
@@ -248,9 +281,7 @@ my @of_parts = (
 	'SELECT a, count(*), sum(b) FROM parents GROUP BY 1 ORDER BY 1',
 	'SELECT x.n, count(*) FROM (SELECT order_id, count(*) AS n FROM parts GROUP BY 1) x GROUP BY 1 ORDER BY 1',
 	'PREPARE p(date) AS SELECT mode, count(*), sum(price) FROM parts WHERE day < $1 GROUP BY 1 ORDER BY 1; SET plan_cache_mode = force_generic_plan; EXECUTE p(\'1995-06-01\'); EXECUTE p(\'1999-01-01\')');
-# core's code computes a key, and its Append hands rows over
-my %no_program = map { $_ => 1 } grep { $of_parts[$_] =~ /date_trunc/ } 0 .. $#of_parts;
-is_cores($node, $of_parts[$_], $no_program{$_} ? -1 : $_ == $#of_parts ? 2 : 1, "partitions, query $_") for 0 .. $#of_parts;
+is_cores($node, $of_parts[$_], $_ == $#of_parts ? 2 : 1, "partitions, query $_") for 0 .. $#of_parts;
 is_cores($node, 'SELECT k.size, count(*), sum(p.price) FROM parts p JOIN kinds k ON k.id = p.order_id GROUP BY 1 ORDER BY 1', -1, 'a table that is made of partitions');
 is_cores($node, 'SELECT count(*) FROM parts WHERE day < date \'1994-01-01\'', -1, 'no partition has rows');
 is_cores($node, 'SELECT mode, count(*) FROM parts WHERE day < date \'1995-05-05\' GROUP BY 1 ORDER BY 1', 1, 'one partition');
@@ -363,7 +394,9 @@ $node->safe_psql('postgres', 'ALTER TABLE lines ADD COLUMN extra int DEFAULT 5')
 is_cores($node, 'SELECT extra, count(*) FROM lines GROUP BY extra', -1, 'an added column');
 
 # --- what programs cannot do has its reason, or is not planned
-is_cores($node, 'SELECT day + 1, count(*) FROM orders GROUP BY 1 ORDER BY 1 LIMIT 5', 0, 'a key that core computes');
+is_cores($node, 'SELECT day + 1, count(*) FROM orders GROUP BY 1 ORDER BY 1 LIMIT 5', 1, 'a key that core computes of the groups');
+is_cores($node, 'SELECT total / 3, count(*) FROM orders GROUP BY 1 ORDER BY 1 LIMIT 5', 0, 'a key whose equal values may differ');
+is_cores($node, 'SELECT sum(length(mode)) FROM lines', 0, 'an argument that core computes');
 is_cores($node, 'SELECT count(DISTINCT word) FROM orders', 0, 'DISTINCT strings that are many');
 is_cores($node, 'SELECT sum(o.total) FROM orders o JOIN orders p ON p.customer = o.customer WHERE o.customer < 5', 0, 'several partners');
 like(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; $program EXPLAIN SELECT sum(o.total) FROM orders o JOIN orders p ON p.customer = o.customer"))[2],
