@@ -200,7 +200,8 @@ add_partitions(PlannerInfo *root, const RelOptInfo *parent, List *columns, Parti
 {
 	const char *why = NULL;
 
-	for (int rti = 1; rti < root->simple_rel_array_size && why == NULL; rti++)
+	/* there is no array if no table has partitions that may have rows */
+	for (int rti = 1; root->append_rel_array != NULL && rti < root->simple_rel_array_size && why == NULL; rti++)
 	{
 		AppendRelInfo *info = root->append_rel_array[rti];
 		RelOptInfo *rel = root->simple_rel_array[rti];

@@ -74,7 +74,7 @@ sub value_columns
 		column('numeric', pick('numeric', 'numeric(30,2)', 'numeric(38,0)'), "($i - 5) * 1" . pick('000000000000000', '000000000000000000000') . pick('', '.25'), exact => 0),
 		column('date', 'date', chance(0.2) ? "case when $i = 0 then date '" . pick(qw(infinity -infinity)) . "' else $day end" : $day),
 		column('ts', 'timestamp', "timestamp '2000-01-01' + $i * interval '" . pick('1 hour', '1 second', '5 days') . "'"),
-		column('tstz', 'timestamptz', pick("case when $i = 0 then timestamptz 'infinity' else timestamptz '2000-01-01 00:00+00' + $i * interval '7 hours' end", "timestamptz '2000-01-01 00:00+00' + g * interval '" . pick('1 hour 1 second', '11 minutes') . "'")),
+		column('tstz', 'timestamptz', pick("case when $i = 0 then timestamptz 'infinity' else timestamptz '2000-01-01 00:00+00' + $i * interval '7 hours' end", "timestamptz '2000-01-01 00:00+00' + g * interval '" . pick('1 minute', '11 seconds') . "'")),
 		column('bool', 'bool', "$i % 3 = 0"),
 		column('text', pick('text', 'varchar(40)'), $word),
 		column('bpchar', pick('char(12)', 'char(40)'), "$word || " . pick("''", "repeat(' ', g % 3)")),
@@ -266,7 +266,7 @@ sub key
 {
 	my (@l) = @_;
 	return HjgQuery::group_key(@l) if chance(0.03);
-	my $kind = pick(qw(int int big numeric date ts tstz tstz bool text text bpchar));
+	my $kind = pick(qw(int int big numeric date ts tstz bool text text bpchar));
 	my @c = columns(sub { $_[0]{exact} && $_[0]{fam} eq $kind }, @l);
 	@c = columns(sub { $_[0]{int} }, @l) if !@c;
 	@c = columns(sub { $_[0]{exact} }, @l) if chance(0.03);

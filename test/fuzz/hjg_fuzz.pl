@@ -477,6 +477,7 @@ ROUND: while (1)
 		if (!$q->{dml} && !$q->{errors} && !$q->{ordered} && ($q->{tail} // '') !~ /for update/) { $case{sum} = rand() < (large($q->{from}) ? 0.95 : 0.1); }
 		$case{role} = 1 if $schema->{rls} && rand() < 0.5;
 		my $s = $case{settings};
+		$s->{timezone} = HjgSchema::pick('Europe/Berlin', 'America/St_Johns', 'Asia/Kolkata', 'Pacific/Apia') if $opt{programs} && rand() < 0.3;
 		$s->{work_mem} = HjgSchema::pick('64kB', '64kB', '256kB', '4MB');
 		$s->{hash_mem_multiplier} = 1 if rand() < 0.7;
 		# every third schema is mostly joined by parallel plans

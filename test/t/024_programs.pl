@@ -284,6 +284,7 @@ my @of_parts = (
 is_cores($node, $of_parts[$_], $_ == $#of_parts ? 2 : 1, "partitions, query $_") for 0 .. $#of_parts;
 is_cores($node, 'SELECT k.size, count(*), sum(p.price) FROM parts p JOIN kinds k ON k.id = p.order_id GROUP BY 1 ORDER BY 1', -1, 'a table that is made of partitions');
 is_cores($node, 'SELECT count(*) FROM parts WHERE day < date \'1994-01-01\'', -1, 'no partition has rows');
+is_cores($node, "SELECT count(*) FROM kinds WHERE $_", 0, "no partition is read: $_") for 'id IS NULL', 'id > 5000';
 is_cores($node, 'SELECT mode, count(*) FROM parts WHERE day < date \'1995-05-05\' GROUP BY 1 ORDER BY 1', 1, 'one partition');
 # rows that are not kept, in a partition that was empty; a partition whose columns are elsewhere; one whose pages are not kept
 $node->safe_psql('postgres', 'INSERT INTO parts SELECT g, date \'2000-01-01\', 1.5, \'new\', 3 FROM generate_series(1, 20) g');
