@@ -132,6 +132,17 @@ hjg_program_round_down(int64_t number, int64_t low, int64_t high)
 	return (int64_t) ((hjg_u64) number - (hjg_u64) rest);
 }
 
+/* Find the value of a number; see HJG_PROGRAM_LOOK_UP. */
+HJG_PROGRAM_STEP int64_t
+hjg_program_look_up(const int64_t *values, int64_t number, int64_t low, int64_t high)
+{
+	const int64_t last = values[0] - 1;
+	const double multiple = (double) hjg_program_round_down((int64_t) ((hjg_u64) number - (hjg_u64) low), high, 0);
+	const int64_t at = number > low ? (int64_t) (multiple / (double) high + 0.5) : 0;
+
+	return values[1 + (at < 0 || at > last ? last : at)];
+}
+
 /* Look a row up; returns whether it goes on. */
 HJG_PROGRAM_STEP int
 hjg_program_probe(const HjgKRecords *table, const HjgProgramStep *step, HjgProgramRow *row)
@@ -204,6 +215,9 @@ hjg_program_run(const HjgKPipeline *a, const HjgProgramStep *steps, const HjgKCo
 				break;
 			case HJG_PROGRAM_ROUND_DOWN:
 				hjg_program_set(row, step->to, (hjg_u64) hjg_program_round_down(left, step->low, step->high), left_null);
+				break;
+			case HJG_PROGRAM_LOOK_UP:
+				hjg_program_set(row, step->to, (hjg_u64) hjg_program_look_up(HJG_PROGRAM_AT(const int64_t, a->sets) + step->arg, left, step->low, step->high), left_null);
 				break;
 			case HJG_PROGRAM_MOVE_IF:
 				if (left != 0)

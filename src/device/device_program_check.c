@@ -167,6 +167,10 @@ check_step(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline, 
 	if (step->op == HJG_PROGRAM_ROUND_DOWN)
 		REQUIRE(step->low >= HJG_PROGRAM_LEAST_ROUNDED && step->low <= HJG_PROGRAM_MOST_ROUNDED && step->high >= 0 && step->high < step->low,
 				"multiples that a step rounds to");
+	if (step->op == HJG_PROGRAM_LOOK_UP)
+		REQUIRE(step->high >= HJG_PROGRAM_LEAST_ROUNDED && step->high <= HJG_PROGRAM_MOST_ROUNDED && is_range(step->arg, 1, program->head->values.n) &&
+				program->sets[step->arg] > 0 && is_range((hjg_u64) step->arg + 1, (hjg_u64) program->sets[step->arg], program->head->values.n),
+				"values that a step looks up");
 	if (step->op == HJG_PROGRAM_IN_SET || step->op == HJG_PROGRAM_NOT_IN_SET)
 	{
 		REQUIRE(step->low >= 0 && is_range(step->arg, (hjg_u64) step->low, program->head->values.n), "a step's set");

@@ -66,6 +66,7 @@ nulls_behind(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline
 			break;
 		case HJG_PROGRAM_NEGATE:
 		case HJG_PROGRAM_ROUND_DOWN:
+		case HJG_PROGRAM_LOOK_UP:
 			read = BIT(step->left);
 			break;
 		case HJG_PROGRAM_MOVE_IF:

@@ -39,7 +39,7 @@
 #define HJG_PROGRAM_MAX_ARGUMENTS 16
 #define HJG_PROGRAM_MAX_SEGMENT_ROWS 0x20000u
 
-/* Bounds of what numbers are rounded down to multiples of: with these, a quotient of doubles is wrong by one at most. */
+/* Bounds of what numbers are rounded down to multiples of, or divided by: with these, a quotient of doubles is wrong by one at most. */
 #define HJG_PROGRAM_LEAST_ROUNDED (INT64_C(1) << 16)
 #define HJG_PROGRAM_MOST_ROUNDED (INT64_C(1) << 48)
 
@@ -66,6 +66,7 @@ typedef enum HjgProgramOp
 	HJG_PROGRAM_MULTIPLY,
 	HJG_PROGRAM_NEGATE,			/* to = -left */
 	HJG_PROGRAM_ROUND_DOWN,		/* to = the greatest number up to left that is `high` less than a multiple of low */
+	HJG_PROGRAM_LOOK_UP,		/* to = values[arg + 1 + (left - low) / high]; values[arg] says of how many, the first or the last stands for others */
 	HJG_PROGRAM_MOVE_IF,		/* to = right, if left is neither 0 nor NULL */
 	HJG_PROGRAM_IN_RANGE,		/* to = low <= left <= high; 0 for a NULL, as of all comparisons */
 	HJG_PROGRAM_NOT_IN_RANGE,

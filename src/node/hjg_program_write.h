@@ -36,8 +36,20 @@ typedef enum HjgValueForm
 	HJG_VALUE_INTEGER,
 	HJG_VALUE_NUMBER,			/* a numeric as an integer */
 	HJG_VALUE_WORD,				/* a string, as its number among some; */
-	HJG_VALUE_ROW				/* or as the number of a row that has it */
+	HJG_VALUE_ROW,				/* or as the number of a row that has it */
+	HJG_VALUE_CLASS				/* any value, as its number among some */
 } HjgValueForm;
+
+/* Classes of a column's values, for which expressions of the column are the same. */
+typedef struct HjgProgramClasses
+{
+	int			n;
+	List	   *exprs;			/* the expressions; NIL: the number stands for one of them */
+	bool		exact;			/* what it stands for differs from class to class */
+	const Datum *column;		/* a value of the column in each class, */
+	const Datum *values;		/* and of what the number stands for: the column, or an expression, */
+	const bool *isnull;			/* which may be NULL; or NULL */
+} HjgProgramClasses;
 
 /* Rows of a table as a program reads them, which it can tell by numbers. */
 typedef struct HjgToldRows
@@ -64,6 +76,7 @@ typedef struct HjgProgramValue
 	HjgProgramWords *words;		/* of a string in a register */
 	const HjgToldRows *rows;	/* of a string by its row: those that it is one of, */
 	AttrNumber	attno;			/* and its attribute */
+	const HjgProgramClasses *classes;	/* of a class */
 	bool		own_scales;		/* each number has a display scale of its own, not above `scale`, */
 	int			scale_reg;		/* in this register */
 } HjgProgramValue;
@@ -189,6 +202,19 @@ extern void hjg_program_test_strings(const HjgFilter *test, const char **strings
 /* Write the column of a segment that a source is. */
 extern bool hjg_program_write_column(HjgProgramWriter *writer, HjgProgramSource *source, const HjgCollectedSegment *segment, HjgProgramColumn *column);
 
+/* Find the number of a varlena, or give it one. */
+extern uint32 hjg_program_number_word(HjgProgramWords *words, const char *string, int attlen);
+
+/* ---------- node_program_classes.c ---------- */
+
+/*
+ * Find the classes of a column of the child of a GpuAggregate, whose values are between two and are rounded down, by the keys that are
+ * computed from it, and write the step that has a row's class in a new register; returns that, or -1: there are none. Sets *value.
+ */
+extern int	hjg_program_write_classes(HjgProgramWriter *writer, HjgAggregateState *state, int column, HjgProgramStep rounded, HjgProgramValue *value);
+/* Describe an expression of the column, one of the keys, as a value of a class; false if it is none. */
+extern bool hjg_program_describe_class(HjgAggregateState *state, Expr *expr, const HjgProgramClasses *classes, HjgProgramValue *value);
+
 /* ---------- node_program_pipeline.c ---------- */
 
 /* Begin a pipeline over the collection, or over the groups of the table that was written last. */
@@ -239,6 +265,7 @@ typedef struct HjgProgramGroups
 	HjgProgramValue *values;	/* by column of the child */
 	int			nkeys;
 	int			keys[HJG_PROGRAM_MAX_KEYS];	/* columns of the child */
+	HjgProgramValue key_values[HJG_PROGRAM_MAX_KEYS];	/* these columns as the groups have them */
 	HjgProgramStep rounded[HJG_PROGRAM_MAX_KEYS];	/* low, high: what each is rounded down to; low is 0: it is not */
 	List	   *roundings;		/* HjgRounding: of keys that are rounded down */
 	int			ncolumns;		/* of the child, that groups have values of: */

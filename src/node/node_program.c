@@ -132,7 +132,7 @@ is_possible_key(const HjgProgramValue *value, int64 key, bool isnull)
 static FetchedColumns
 make_fetched(const HjgProgramGroups *groups, int key)
 {
-	FetchedColumns fetched = {.key = key, .rows = groups->values[groups->keys[key]].rows};
+	FetchedColumns fetched = {.key = key, .rows = groups->key_values[key].rows};
 	AttrNumber *attnos = palloc(groups->ncolumns * sizeof(AttrNumber));
 
 	fetched.columns = palloc(groups->ncolumns * sizeof(int));
@@ -203,6 +203,10 @@ put_group_column(const HjgProgramValue *value, HjgVector *vector, int i, int64 k
 				break;
 			case HJG_VALUE_ROW:
 				return;
+			case HJG_VALUE_CLASS:
+				datum = value->classes->values[key];
+				isnull = value->classes->isnull != NULL && value->classes->isnull[key];
+				break;
 		}
 	hjg_vector_put(vector, i, datum, isnull);
 }
@@ -218,7 +222,7 @@ put_group(ProgramRuns *runs, const uint64 *group, int i, HjgNumericSpace *spaces
 		const int	column = groups->columns[n];
 		const int	k = groups->key_of[n];
 
-		put_group_column(&groups->values[column], &runs->state->vectors[column], i, (int64) group[1 + k], is_null_key(groups, group, k),
+		put_group_column(&groups->key_values[k], &runs->state->vectors[column], i, (int64) group[1 + k], is_null_key(groups, group, k),
 						 &spaces[n * HJG_VECTOR_ROWS + i]);
 	}
 	for (int f = 0; f < runs->nfetched; f++)
@@ -338,7 +342,7 @@ is_possible_result(const ProgramRuns *runs, const uint64 *words, uint64 nwords)
 		if (!are_possible_totals(groups, group))
 			return false;
 		for (int k = 0; k < groups->nkeys; k++)
-			if (!is_possible_key(&groups->values[groups->keys[k]], (int64) group[1 + k], is_null_key(groups, group, k)))
+			if (!is_possible_key(&groups->key_values[k], (int64) group[1 + k], is_null_key(groups, group, k)))
 				return false;
 	}
 	return true;
@@ -415,7 +419,7 @@ make_all_fetched(ProgramRuns *runs)
 	const HjgProgramGroups *groups = &runs->groups;
 
 	for (int k = 0; k < groups->nkeys; k++)
-		if (groups->values[groups->keys[k]].form == HJG_VALUE_ROW)
+		if (groups->key_values[k].form == HJG_VALUE_ROW)
 			runs->fetched[runs->nfetched++] = make_fetched(groups, k);
 }
 

@@ -56,9 +56,8 @@ make_numbers(HjgProgramWords *words)
 	words->strings = palloc(words->room * sizeof(char *));
 }
 
-/* Find the number of a string, or give it one. */
-static uint32
-number_word(HjgProgramWords *words, const char *string, int attlen)
+uint32
+hjg_program_number_word(HjgProgramWords *words, const char *string, int attlen)
 {
 	const bool	varlena = attlen == -1;
 	const WordKey key = {
@@ -67,6 +66,8 @@ number_word(HjgProgramWords *words, const char *string, int attlen)
 	WordEntry  *entry;
 	bool		found;
 
+	if (words->numbers == NULL)
+		make_numbers(words);
 	entry = hash_search(words->numbers, &key, HASH_ENTER, &found);
 	if (!found)
 	{
@@ -82,10 +83,8 @@ number_word(HjgProgramWords *words, const char *string, int attlen)
 static void
 map_numbers(HjgProgramWords *words, const HjgKeptView *view, int attlen, uint32 *map)
 {
-	if (words->numbers == NULL)
-		make_numbers(words);
 	for (uint32 w = 0; w < view->column->nwords; w++)
-		map[w] = number_word(words, view->bytes + view->places[w], attlen);
+		map[w] = hjg_program_number_word(words, view->bytes + view->places[w], attlen);
 }
 
 void

@@ -313,6 +313,8 @@ hjg_program_write_argument(HjgProgramWriter *writer, HjgArgument *argument, HjgP
 			return false;
 		if (!write_term(writer, &terms[t], values, results, &results[t]))
 			return false;
+		if (results[t].form == HJG_VALUE_CLASS && nterms > 1)
+			return hjg_program_refuse(writer, "an argument is computed from a class");
 	}
 	*result = results[nterms - 1];
 	return true;

@@ -107,16 +107,21 @@ rounding_of(const HjgProgramGroups *groups, int column, const HjgProgramValue *v
 	return step;
 }
 
-/* Load a key into a register; returns that, or -1. */
+/* Load a key into a register, rounded down or as its class; returns that, or -1, and sets the value that the groups have. */
 static int
-load_key(HjgProgramWriter *writer, HjgProgramValue *value, HjgProgramStep rounded)
+load_key(HjgProgramWriter *writer, HjgProgramGroups *groups, int column, HjgProgramStep rounded, HjgProgramValue *value, HjgProgramValue *key)
 {
 	const int	reg = hjg_program_load(writer, value);
+	int			class_reg;
 
+	*key = *value;
 	if (reg < 0 || rounded.low == 0)
 		return reg;
 	rounded.left = reg;
-	value->least -= rounded.low;
+	class_reg = writer->outer.join == NULL ? hjg_program_write_classes(writer, groups->state, column, rounded, key) : -1;
+	if (class_reg >= 0)
+		return class_reg;
+	key->least -= rounded.low;
 	return hjg_program_step_new(writer, rounded);
 }
 
@@ -144,7 +149,7 @@ write_keys(HjgProgramWriter *writer, HjgProgramGroups *groups)
 															 TupleDescAttr(desc, groups->columns[i])->attcollation))
 			return hjg_program_refuse(writer, "equal values of a key differ in their texts");
 		groups->rounded[groups->nkeys] = rounding_of(groups, groups->columns[i], value);
-		reg = load_key(writer, value, groups->rounded[groups->nkeys]);
+		reg = load_key(writer, groups, groups->columns[i], groups->rounded[groups->nkeys], value, &groups->key_values[groups->nkeys]);
 		if (reg < 0)
 			return false;
 		writer->pipeline.keys[groups->nkeys] = reg;
@@ -152,6 +157,35 @@ write_keys(HjgProgramWriter *writer, HjgProgramGroups *groups)
 		groups->keys[groups->nkeys++] = groups->columns[i];
 	}
 	return true;
+}
+
+/* Find the value of a column of the child as the groups have it; NULL: they do not. */
+static const HjgProgramValue *
+find_key_value(const HjgProgramGroups *groups, int column)
+{
+	for (int i = 0; i < groups->ncolumns; i++)
+		if (groups->columns[i] == column)
+			return &groups->key_values[groups->key_of[i]];
+	return NULL;
+}
+
+/* Is a key of the node one that groups have a value of for each? */
+static bool
+is_key_exact(const HjgProgramGroups *groups, Node *expr)
+{
+	const Var  *key = (const Var *) hjg_scan_strip_relabel(expr);
+	Bitmapset  *columns = NULL;
+	const HjgProgramValue *value;
+
+	hjg_node_columns(expr, &columns);
+	value = bms_membership(columns) == BMS_SINGLETON ? find_key_value(groups, bms_singleton_member(columns)) : NULL;
+	if (value == NULL)
+		return false;
+	/* a class that was made below of several keys may stand for equal values of one */
+	if (value->form == HJG_VALUE_CLASS)
+		return value->classes->exact && (IsA(key, Var) ? value->classes->exprs == NIL : list_member(value->classes->exprs, expr));
+	return IsA(key, Var) && value->form != HJG_VALUE_ROW &&
+		(value->form != HJG_VALUE_WORD || (OidIsValid(key->varcollid) && are_equal_same(key->vartype, key->vartypmod, key->varcollid)));
 }
 
 /* Is each of the groups one of the node's? */
@@ -162,16 +196,8 @@ are_groups_exact(const HjgProgramGroups *groups)
 	ListCell   *lc;
 
 	foreach(lc, list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS))
-	{
-		const Var  *key = (const Var *) hjg_scan_strip_relabel(lfirst(lc));
-		HjgValueForm form;
-
-		if (!IsA(key, Var))
+		if (!is_key_exact(groups, lfirst(lc)))
 			return false;
-		form = groups->values[key->varattno - 1].form;
-		if (form == HJG_VALUE_ROW || (form == HJG_VALUE_WORD && !(OidIsValid(key->varcollid) && are_equal_same(key->vartype, key->vartypmod, key->varcollid))))
-			return false;
-	}
 	return true;
 }
 
@@ -222,8 +248,8 @@ write_arguments(HjgProgramWriter *writer, HjgProgramGroups *groups)
 
 		if (!hjg_program_write_argument(writer, argument->expr, groups->values, value))
 			return false;
-		if (valued && value->form == HJG_VALUE_WORD)
-			return hjg_program_refuse(writer, "an argument is a string");
+		if (valued && value->form > HJG_VALUE_NUMBER)
+			return hjg_program_refuse(writer, "an argument is a string, or a class");
 		if (argument->extremes_wanted && value->own_scales)
 			return hjg_program_refuse(writer, "an argument has numerics of several scales");
 		written.reg = value->reg;
@@ -274,20 +300,20 @@ write_preserved_rows(HjgProgramWriter *writer, HjgProgramGroups *groups, uint32 
 	writer->outer.reserved = argument_registers(writer, first_argument);
 	if (!writer->write_rows(writer, state->child.plan, state->child.scan, wanted, values))
 		return false;
-	for (int i = 0; i < groups->ncolumns; i++)
-		if (!join_values(&groups->values[groups->columns[i]], &values[groups->columns[i]]))
-			return hjg_program_refuse(writer, "a table is kept in another way than before");
 	for (int k = 0; k < groups->nkeys; k++)
 	{
 		HjgProgramValue *value = &values[groups->keys[k]];
 		const HjgProgramStep rounded = rounding_of(groups, groups->keys[k], value);
+		HjgProgramValue key;
 		int			reg;
 
 		if (rounded.low != groups->rounded[k].low || rounded.high != groups->rounded[k].high)
 			return hjg_program_refuse(writer, "timestamps of both sides of an outer join are not rounded alike");
-		reg = load_key(writer, value, rounded);
+		reg = load_key(writer, groups, groups->keys[k], rounded, value, &key);
 		if (reg < 0)
 			return false;
+		if (!join_values(&groups->key_values[k], &key))
+			return hjg_program_refuse(writer, "a table is kept in another way than before");
 		writer->pipeline.keys[k] = reg;
 	}
 	groups->nrows += hjg_program_source_rows(writer);
@@ -302,9 +328,9 @@ describe_table(const HjgProgramGroups *groups, uint32 first_argument, uint64 mos
 {
 	HjgProgramTable table = {.has_groups = 1, .nkeys = groups->nkeys, .first_argument = first_argument, .narguments = groups->narguments};
 
-	if (groups->nkeys == 1 && groups->values[groups->keys[0]].form <= HJG_VALUE_NUMBER)
+	if (groups->nkeys == 1 && (groups->key_values[0].form <= HJG_VALUE_NUMBER || groups->key_values[0].form == HJG_VALUE_CLASS))
 	{
-		const HjgProgramValue *key = &groups->values[groups->keys[0]];
+		const HjgProgramValue *key = &groups->key_values[0];
 
 		table.has_bounds = key->least <= key->greatest;
 		table.least_key = key->least;
@@ -426,10 +452,11 @@ describe_groups(const HjgProgramGroups *groups, Bitmapset **known)
 	{
 		HjgProgramValue *value = &values[groups->columns[i]];
 
-		*value = groups->values[groups->columns[i]];
+		*value = groups->key_values[groups->key_of[i]];
 		value->collected = value->reg = -1;
 		value->of_group = 1 + groups->key_of[i];
-		*known = bms_add_member(*known, groups->columns[i]);
+		if (value->form != HJG_VALUE_CLASS)
+			*known = bms_add_member(*known, groups->columns[i]);
 	}
 	for (int a = 0; a < state->naggregates; a++)
 		if (describe_aggregate(groups, &state->aggregation->aggregates[a], groups->nrows, &values[ncolumns + a]))
@@ -536,11 +563,18 @@ hjg_program_write_grouped(HjgProgramWriter *writer, HjgAggregateState *state, co
 		return false;
 	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
 	{
-		const Var  *column = (const Var *) hjg_scan_strip_relabel((Node *) list_nth_node(TargetEntry, cscan->scan.plan.targetlist, w)->expr);
+		Expr	   *expr = list_nth_node(TargetEntry, cscan->scan.plan.targetlist, w)->expr;
+		const Var  *column = (const Var *) hjg_scan_strip_relabel((Node *) expr);
+		Bitmapset  *columns = NULL;
 
-		if (!IsA(column, Var) || column->varno != INDEX_VAR || !bms_is_member(column->varattno - 1, known))
+		hjg_node_columns((Node *) expr, &columns);
+		if (bms_membership(columns) != BMS_SINGLETON)
 			return hjg_program_refuse(writer, "results of a subquery are no numbers");
-		values[w] = results[column->varattno - 1];
+		values[w] = results[bms_singleton_member(columns)];
+		if (values[w].form == HJG_VALUE_CLASS && hjg_program_describe_class(state, expr, values[w].classes, &values[w]))
+			continue;
+		if (!IsA(column, Var) || !bms_is_member(column->varattno - 1, known))
+			return hjg_program_refuse(writer, "results of a subquery are no numbers");
 	}
 	return true;
 }

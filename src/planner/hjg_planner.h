@@ -194,8 +194,13 @@ typedef struct HjgRounding
 	List	   *zones;			/* local in these zones (pg_tz); NIL: of timestamps without time zone */
 } HjgRounding;
 
+/* Most roundings of a column's values whose keys are computed before they are needed. */
+#define HJG_MOST_CLASSES 10000
+
 /* Is an expression a field of such a column, by extract() or date_part()? */
 extern bool hjg_planner_is_time_field(Node *expr);
+/* Is an expression such a function of a column, or a cast of one, and nothing else? */
+extern bool hjg_planner_is_time_key(Node *expr);
 /* Find such columns of expressions, outside of aggregates. */
 extern List *hjg_planner_find_roundings(List *exprs);
 /*

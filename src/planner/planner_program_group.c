@@ -23,6 +23,9 @@
 /* Most different strings of a key: their numbers are looked up in each segment. */
 #define MOST_STRINGS 1000
 
+/* Values of a column that is not known to have fewer. */
+#define MANY_VALUES 1e18
+
 /* Most groups: one process takes them all, where several would divide them, and a filter of a join above may leave few. */
 #define MOST_GROUPS 100000
 
@@ -86,14 +89,28 @@ find_program_columns(PlannerInfo *root, const HjgGrouping *grouping, ProgramColu
 	return list_length(columns->numbered) + bms_num_members(columns->tables) <= HJG_PROGRAM_MAX_KEYS;
 }
 
-/* Are all keys columns that get numbers? Then groups of the program are groups of the query. */
+/* Is the key a function of local time that has the same value for many timestamps, of which there are few? */
 static bool
-are_keys_numbered(const HjgGrouping *grouping, const ProgramColumns *columns)
+is_class_key(PlannerInfo *root, Node *key, const ProgramColumns *columns)
+{
+	ListCell   *lc;
+
+	if (!hjg_planner_is_time_key(key))
+		return false;
+	foreach(lc, columns->roundings)
+		if (list_member(pull_var_clause(key, 0), ((const HjgRounding *) lfirst(lc))->column))
+			return hjg_planner_rounded_values(root, lfirst(lc), MANY_VALUES) <= HJG_MOST_CLASSES;
+	return false;
+}
+
+/* Are all keys columns that get numbers, or such functions? Then groups of the program are groups of the query. */
+static bool
+are_keys_numbered(PlannerInfo *root, const HjgGrouping *grouping, const ProgramColumns *columns)
 {
 	ListCell   *lc;
 
 	foreach(lc, grouping->keys)
-		if (!list_member(columns->numbered, hjg_scan_strip_relabel(lfirst(lc))))
+		if (!list_member(columns->numbered, hjg_scan_strip_relabel(lfirst(lc))) && !is_class_key(root, lfirst(lc), columns))
 			return false;
 	return true;
 }
@@ -103,18 +120,24 @@ static double
 estimate_program_groups(PlannerInfo *root, const HjgGrouping *grouping, const ProgramColumns *columns, double rows)
 {
 	List	   *others = list_copy(columns->numbered);
+	List	   *class_keys = NIL;
 	double		ngroups = 1;
 	ListCell   *lc;
 
+	foreach(lc, grouping->keys)
+		if (is_class_key(root, lfirst(lc), columns))
+			class_keys = lappend(class_keys, lfirst(lc));
 	foreach(lc, columns->roundings)
 	{
 		const HjgRounding *rounding = lfirst(lc);
 
 		others = list_delete(others, rounding->column);
-		ngroups *= hjg_planner_rounded_values(root, rounding, estimate_num_groups(root, list_make1(rounding->column), rows, NULL, NULL));
+		if (!list_member(pull_var_clause((Node *) class_keys, 0), rounding->column))
+			ngroups *= hjg_planner_rounded_values(root, rounding, estimate_num_groups(root, list_make1(rounding->column), rows, NULL, NULL));
 	}
-	ngroups *= others == NIL ? 1 : estimate_num_groups(root, others, rows, NULL, NULL);
-	for (int rti = -1; !are_keys_numbered(grouping, columns) && (rti = bms_next_member(columns->tables, rti)) >= 0;)
+	others = list_concat(class_keys, others);
+	ngroups *= others == NIL ? 1 : hjg_planner_estimate_groups(root, others, rows);
+	for (int rti = -1; !are_keys_numbered(root, grouping, columns) && (rti = bms_next_member(columns->tables, rti)) >= 0;)
 		ngroups *= find_base_rel(root, rti)->rows;
 	return Min(ngroups, Max(rows, 1));
 }
@@ -313,7 +336,7 @@ check_grouping(PlannerInfo *root, const HjgGrouping *grouping, Relids nullable, 
 	program->ngroups = program->returned = estimate_program_groups(root, grouping, &columns, rows);
 	program->fetched = columns.tables;
 	/* the device tests and orders groups, if they are those of the query */
-	if (are_keys_numbered(grouping, &columns) && grouping->keys != NIL)
+	if (are_keys_numbered(root, grouping, &columns) && grouping->keys != NIL)
 	{
 		program->returned *= clauselist_selectivity(root, grouping->having, 0, JOIN_INNER, NULL);
 		program->first = find_first_groups(root, grouping, &columns);
@@ -393,7 +416,7 @@ check_distinct(PlannerInfo *root, const HjgGrouping *grouping, Relids nullable, 
 	ProgramColumns columns;
 	const char *why = check_terms(root, grouping, nullable, &columns);
 
-	if (why == NULL && (!are_keys_numbered(grouping, &columns) || !are_aggregates_numbers(grouping)))
+	if (why == NULL && (!are_keys_numbered(root, grouping, &columns) || !are_aggregates_numbers(grouping)))
 		why = "an aggregate is DISTINCT, of something else than numbers and few strings";
 	if (why == NULL)
 		*nvalues = estimate_program_groups(root, grouping, &columns, rows);
@@ -498,7 +521,7 @@ hjg_planner_note_groups(PlannerInfo *root, const HjgGrouping *grouping, RelOptIn
 	double		ngroups;
 
 	if (rows == NULL || check_terms(root, grouping, rows->nullable, &columns) != NULL ||
-		!are_keys_numbered(grouping, &columns) || !are_aggregates_numbers(grouping) || !are_results_plain(grouping) ||
+		!are_keys_numbered(root, grouping, &columns) || !are_aggregates_numbers(grouping) || !are_results_plain(grouping) ||
 		!is_having_simple(grouping->having))
 		return;
 	hjg_planner_program_input(rows->path, &input);

@@ -193,6 +193,33 @@ find_time_call(Node *node, TimeCall *call)
 	return call->zone != NULL || call->column->vartype == TIMESTAMPOID;
 }
 
+/* Find the call that a key is computed from; false if it is computed from something else, too. */
+static bool
+find_key_call(Node *key, TimeCall *call)
+{
+	for (;;)
+	{
+		const FuncExpr *cast = (const FuncExpr *) key;
+
+		if (find_time_call(key, call))
+			return true;
+		if (IsA(key, RelabelType))
+			key = (Node *) ((RelabelType *) key)->arg;
+		else if (IsA(key, FuncExpr) && list_length(cast->args) == 1)
+			key = linitial(cast->args);
+		else
+			return false;
+	}
+}
+
+bool
+hjg_planner_is_time_key(Node *expr)
+{
+	TimeCall	call;
+
+	return find_key_call(expr, &call);
+}
+
 bool
 hjg_planner_is_time_field(Node *expr)
 {
@@ -355,25 +382,6 @@ hjg_planner_rounded_values(PlannerInfo *root, const HjgRounding *rounding, doubl
 	if (!find_known_range(root, rounding->column, &least, &greatest) || !hjg_planner_rounding_step(rounding, least, greatest, &multiple, &shift))
 		return values;
 	return Min(values, (double) (greatest / multiple - least / multiple + 1));
-}
-
-/* Find the call that a key is computed from; false if it is computed from something else, too. */
-static bool
-find_key_call(Node *key, TimeCall *call)
-{
-	for (;;)
-	{
-		const FuncExpr *cast = (const FuncExpr *) key;
-
-		if (find_time_call(key, call))
-			return true;
-		if (IsA(key, RelabelType))
-			key = (Node *) ((RelabelType *) key)->arg;
-		else if (IsA(key, FuncExpr) && list_length(cast->args) == 1)
-			key = linitial(cast->args);
-		else
-			return false;
-	}
 }
 
 double

@@ -679,6 +679,25 @@ add_multiples(Writer *w, HjgProgramStep *step)
 	step->high = one_in(w, 2) ? 0 : one_in(w, 2) ? step->low - 1 : (int64_t) (random_u64(&w->random) % (hjg_u64) step->low);
 }
 
+/* Choose the values that a step looks up. */
+static void
+add_values(Writer *w, HjgProgramStep *step)
+{
+	const int64_t n = 1 + below(w, 30);
+
+	add_multiples(w, step);
+	step->high = step->low;
+	step->low = one_in(w, 5) ? some_number(w) : (int64_t) below(w, 300) - (int64_t) below(w, 32) * step->high;
+	step->arg = (hjg_u32) w->values.n;
+	list_add(&w->values, &n, 1);
+	for (int64_t i = 0; i < n; i++)
+	{
+		const int64_t value = some_number(w);
+
+		list_add(&w->values, &value, 1);
+	}
+}
+
 /* Compare numbers, or test for NULL; the register becomes a boolean. */
 static void
 add_test(Writer *w, HjgProgramPipeline *pipeline, hjg_u32 to, hjg_u32 left, hjg_u32 right)
@@ -800,10 +819,12 @@ write_steps(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 				w->boolean[to] = false;
 				break;
 			case 3:
-				step = add_step(w, pipeline, (HjgProgramOp) (HJG_PROGRAM_ADD + below(w, 6)), to, left, right);
+				step = add_step(w, pipeline, (HjgProgramOp) (HJG_PROGRAM_ADD + below(w, 7)), to, left, right);
 				w->boolean[to] = false;
 				if (step->op == HJG_PROGRAM_ROUND_DOWN)
 					add_multiples(w, step);
+				if (step->op == HJG_PROGRAM_LOOK_UP)
+					add_values(w, step);
 				break;
 			case 4:
 				add_test(w, pipeline, to, left, right);
@@ -970,6 +991,17 @@ rounded_down(int64_t number, const HjgProgramStep *step)
 	return (hjg_u64) number - (hjg_u64) (rest < 0 ? rest + step->low : rest);
 }
 
+/* Look a value up as a step does, by division of integers. */
+static hjg_u64
+looked_up(const Writer *w, int64_t number, const HjgProgramStep *step)
+{
+	const int64_t *values = (const int64_t *) w->values.data + step->arg;
+	const int64_t distance = (int64_t) ((hjg_u64) number - (hjg_u64) step->low);
+	const int64_t at = number > step->low ? (distance - (distance % step->high + step->high) % step->high) / step->high : 0;
+
+	return (hjg_u64) values[1 + (at < 0 || at >= values[0] ? values[0] - 1 : at)];
+}
+
 static bool
 test_of(const Writer *w, const HjgProgramStep *step, Cell left, Cell right)
 {
@@ -1104,6 +1136,9 @@ evaluate_row(Writer *w, const Relation *relation, const HjgProgramPipeline *pipe
 				break;
 			case HJG_PROGRAM_ROUND_DOWN:
 				regs[step->to] = number_cell(rounded_down(left.number, step), left.isnull);
+				break;
+			case HJG_PROGRAM_LOOK_UP:
+				regs[step->to] = number_cell(looked_up(w, left.number, step), left.isnull);
 				break;
 			case HJG_PROGRAM_MOVE_IF:
 				if (!left.isnull && left.number != 0)

@@ -232,6 +232,14 @@ foreach my $zone ('UTC', 'Europe/Berlin', 'Asia/Kolkata', 'America/St_Johns', 'P
 	}
 	is_cores($node, "SELECT $_, count(*) FROM old_visits GROUP BY 1 ORDER BY 1", -1, "$zone, a century: $_", "SET timezone = '$zone'; ") for @of_time[ 0, 3, 4, 6 ];
 }
+# distinct values by such keys; keys of one column that are a class together; their order and HAVING; few rows of one day
+is_cores($node, $_->[0], $_->[1], "classes: $_->[0]", 'SET timezone = \'UTC\'; ') for
+	[ 'SELECT date_trunc(\'month\', at) AS m, count(DISTINCT kind), sum(amount) FROM visits GROUP BY 1 ORDER BY 1', 1 ], [ 'SELECT at::date, word, count(DISTINCT kind) FROM visits GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT 30', 1 ],
+	[ 'SELECT to_char(at, \'YYYY-MM\'), extract(dow FROM at), count(DISTINCT word), min(at), max(amount) FROM visits GROUP BY 1, 2 ORDER BY 1, 2', 1 ], [ 'SELECT kind, count(DISTINCT at::date) FROM visits GROUP BY 1 ORDER BY 1', -1 ],
+	[ 'SELECT extract(year FROM at), count(DISTINCT date_trunc(\'month\', at)) FROM visits GROUP BY 1 ORDER BY 1', -1 ], [ 'SELECT date_trunc(\'month\', local), min(DISTINCT local::date), count(*) FROM visits GROUP BY 1 ORDER BY 1', -1 ],
+	[ 'SELECT date_trunc(\'week\', at) AS w, sum(amount) FROM visits GROUP BY 1 HAVING sum(amount) > 5600 ORDER BY 2 DESC, 1 LIMIT 7', 1 ], [ 'SELECT date_trunc(\'month\', at) AS m, count(*) FROM visits WHERE at < \'2009-01-02\' GROUP BY 1 HAVING date_trunc(\'month\', at) < \'2009-02-01\' ORDER BY 1 DESC LIMIT 3', -1 ],
+	[ 'SELECT x.m, count(*), sum(x.s) FROM (SELECT date_trunc(\'month\', at) AS m, kind, sum(amount) AS s FROM visits GROUP BY 1, 2) x GROUP BY 1 ORDER BY 1', -1 ], [ 'SELECT date_trunc(\'day\', at), 10 / (extract(hour FROM date_trunc(\'day\', at)) + 1), count(*) FROM visits GROUP BY 1, 2 ORDER BY 1', -1 ],
+	[ 'SELECT 10 / (extract(hour FROM at) - 30), count(DISTINCT kind) FROM visits GROUP BY 1 ORDER BY 1', -1 ];
 # read as they are, too; by seconds; in formats that are not known; infinite ones; of which some change
 is_cores($node, $_, -1, "not rounded: $_") for 'SELECT at, date_trunc(\'month\', at), count(*) FROM visits GROUP BY 1, 2 ORDER BY 1, 2', 'SELECT extract(epoch FROM at), count(*) FROM visits GROUP BY 1 ORDER BY 1', 'SELECT to_char(at, \'YYYY SS\'), count(*) FROM visits GROUP BY 1 ORDER BY 1',
 	'SELECT to_char(at, \'YYYY "th"\'), count(*) FROM visits GROUP BY 1 ORDER BY 1', 'SELECT date_trunc(\'month\', at), count(*) FROM endless GROUP BY 1 ORDER BY 1', 'SELECT at::date, count(*) FROM endless WHERE at < \'infinity\' GROUP BY 1 ORDER BY 1', 'SELECT date_trunc(\'day\', at AT TIME ZONE \'CET\'), count(*) FROM visits GROUP BY 1 ORDER BY 1',
