@@ -42,7 +42,7 @@ PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -
 override with_llvm = no
 
 # PGXS has a "check" of its own, and the commands of users need no PGXS
-COMMANDS = check check-core check-deb check-install deb demo demo-shards demo-stop dist bench bench-cache bench-choice bench-gpu bench-planning bench-report bench-tpch lint lab
+COMMANDS = check check-core check-deb check-install deb demo demo-shards demo-stop dist bench bench-cache bench-choice bench-events bench-gpu bench-planning bench-report bench-tpch lint lab
 GOALS = $(or $(MAKECMDGOALS),all)
 ifneq ($(filter-out $(COMMANDS),$(GOALS)),)
 # pgxs.mk comes with the client's packages: it tells nothing of the headers
@@ -161,6 +161,8 @@ bench-cache:
 	@test/bench/bench.sh cache
 bench-tpch:
 	@test/bench/bench.sh tpch
+bench-events:
+	@test/bench/bench.sh events
 lint:
 	@test/run_lint.sh
 .PHONY: $(COMMANDS)

@@ -1,11 +1,11 @@
 #!/bin/bash
-# bench.sh: "make bench" and, with an argument, "make bench-cache", "make bench-choice", "make bench-gpu", "make bench-planning" and "make bench-tpch".  Builds,
+# bench.sh: "make bench" and, with an argument, "make bench-cache", "make bench-choice", "make bench-events", "make bench-gpu", "make bench-planning" and "make bench-tpch".  Builds,
 # installs, and measures joins with core's plans and ours in one run, interleaved, in a cluster of its own;
 # then the engine alone.  By choice: core's plan against the one that is chosen (choice.pl).  For the
 # GPU: three queries, with workers up to 15 (bench_gpu.pl).  Planning: beside a cluster without the
 # library, of tables of its own (planning.pl).
 # Cache: kept columns against pages, with changes and in little memory (cache.pl).
-# TPC-H: its 22 queries, with data by tpchgen-cli, which pip installs (tpch22.pl).
+# TPC-H: its 22 queries, with data by tpchgen-cli, which pip installs; events: queries of a shop (tpch22.pl).
 #
 #   BENCH_ROWS=20000000   rows of the larger tables; the smaller ones have a quarter
 #   BENCH_RUNS=5          runs of each; the median is shown
@@ -39,7 +39,7 @@ if [ "$KIND" = planning ]; then
 fi
 # pages of tables that are filled unlogged have no LSN, and are not kept
 KEPT=
-[[ $KIND == cache || $KIND == tpch ]] && KEPT=1
+[[ $KIND == cache || $KIND == tpch || $KIND == events ]] && KEPT=1
 if [ "$KEPT" ]; then WAL_LEVEL=replica; else WAL_LEVEL=minimal; fi
 at_most() { if [ "$1" -lt "$2" ]; then echo "$1"; else echo "$2"; fi; }
 cluster_start bench \
@@ -61,6 +61,14 @@ if [ "$KIND" = tpch ]; then
 	as_user psql -Xq -c "select count(*) from hjoin_gpu_calibrate()" >/dev/null
 	say "== queries ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; median of ${BENCH_RUNS:-3} runs, ms)"
 	as_user perl test/bench/tpch22.pl --runs "${BENCH_RUNS:-3}" --cases "${BENCH_CASES:-.}" --threads "$JOBS" --dir "$WORK/tmp/tpch"
+	exit
+fi
+if [ "$KIND" = events ]; then
+	say "== data: ${BENCH_ROWS:-3000000} events"
+	as_user psql -Xq -v rows="${BENCH_ROWS:-3000000}" -f test/bench/events_tables.sql >/dev/null || die "could not make the tables"
+	as_user psql -Xq -c "select count(*) from hjoin_gpu_calibrate()" >/dev/null
+	say "== queries ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; median of ${BENCH_RUNS:-3} runs, ms)"
+	as_user perl test/bench/tpch22.pl --queries events_queries.sql --tables users,products,events --ways '^(core|choice|kept)$' --runs "${BENCH_RUNS:-3}" --cases "${BENCH_CASES:-.}"
 	exit
 fi
 say "== data: $ROWS and $((ROWS / 4)) rows"

@@ -9,6 +9,8 @@
 #   --plans FILE      where to write the plans that are listed, as JSON
 #   --threads N       threads of DuckDB, which runs if python3 can import its module
 #   --dir DIR         directory of the tables' csv files
+#   --queries FILE    other queries beside this file, one behind each "-- N", over
+#   --tables LIST     these tables: --queries events_queries.sql --tables users,products,events
 use strict;
 use warnings;
 use File::Basename;
@@ -19,10 +21,12 @@ use lib dirname(__FILE__);
 use session;
 
 my ($runs, $wanted, $wanted_ways, $plans_file, $threads, $dir) = (3, '.', '.', '', 2, '');
-GetOptions('runs=i' => \$runs, 'cases=s' => \$wanted, 'ways=s' => \$wanted_ways, 'plans=s' => \$plans_file, 'threads=i' => \$threads, 'dir=s' => \$dir) or die;
+my ($queries_file, $tables) = ('tpch_queries.sql', 'region,nation,supplier,part,partsupp,customer,orders,lineitem');
+GetOptions('runs=i' => \$runs, 'cases=s' => \$wanted, 'ways=s' => \$wanted_ways, 'plans=s' => \$plans_file, 'threads=i' => \$threads, 'dir=s' => \$dir,
+	'queries=s' => \$queries_file, 'tables=s' => \$tables) or die;
 $| = 1;
 
-my @tables = qw(region nation supplier part partsupp customer orders lineitem);
+my @tables = split /,/, $tables;
 my @ways = ([ core => 'set hjoin_gpu.enabled = off;' ], [ choice => 'set hjoin_gpu.enabled = on; reset hjoin_gpu.device; set hjoin_gpu.kept_columns = off;' ],
 	[ kept => 'set hjoin_gpu.enabled = on; reset hjoin_gpu.device; set hjoin_gpu.kept_columns = on;' ],
 	[ cpu => 'set hjoin_gpu.enabled = on; set hjoin_gpu.device = cpu; set hjoin_gpu.kept_columns = off;' ]);
@@ -56,7 +60,7 @@ if ('DuckDB' =~ /$wanted_ways/ && system("python3 -c 'import duckdb' 2>/dev/null
 sub queries
 {
 	local $/;
-	open my $file, '<', dirname(__FILE__) . '/tpch_queries.sql' or die "tpch_queries.sql: $!\n";
+	open my $file, '<', dirname(__FILE__) . "/$queries_file" or die "$queries_file: $!\n";
 	my @parts = split /^-- (\d+)\n/m, <$file>;
 	shift @parts;
 	return @parts;
