@@ -53,6 +53,12 @@ is_kept_by_joins(const Node *from, Index rti)
 	return false;
 }
 
+static bool
+mentions_column(Node *node, void *column)
+{
+	return node != NULL && (equal(node, column) || expression_tree_walker(node, mentions_column, column));
+}
+
 /* Is a condition of the query not true if the column is NULL? */
 static bool
 is_tested(const Query *query, Var *column)
@@ -67,8 +73,7 @@ is_tested(const Query *query, Var *column)
 
 		if (IsA(condition, NullTest) && test->nulltesttype == IS_NOT_NULL && !test->argisrow && equal(test->arg, column))
 			return true;
-		if (IsA(condition, OpExpr) && list_member(pull_var_clause(condition, PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS), column) &&
-			!contain_nonstrict_functions(condition))
+		if (IsA(condition, OpExpr) && mentions_column(condition, column) && !contain_nonstrict_functions(condition))
 			return true;
 	}
 	return false;
