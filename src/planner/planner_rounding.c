@@ -293,7 +293,7 @@ common_divisor(int64 a, int64 b)
 		a = b;
 		b = rest;
 	}
-	return Abs(a);
+	return a < 0 ? -a : a;
 }
 
 /* Narrow the multiple for the zone's offsets and their changes between two instants, in seconds; false: there are too many. */
