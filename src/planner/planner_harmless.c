@@ -148,7 +148,7 @@ is_harmless_table(const RangeTblEntry *rte)
 	if (rte->tablesample != NULL)
 		return false;
 	return rte->rtekind == RTE_RELATION || rte->rtekind == RTE_SUBQUERY || rte->rtekind == RTE_JOIN || rte->rtekind == RTE_CTE ||
-		rte->rtekind == RTE_VALUES || rte->rtekind == RTE_RESULT;
+		rte->rtekind == RTE_VALUES || rte->rtekind == RTE_RESULT || HJG_GROUP_EXPRS(rte) != NIL;
 }
 
 static bool
