@@ -53,7 +53,7 @@ typedef struct HjgKeySegment
 	bool		has_payload;		/* the rows' payload columns are behind the keys */
 } HjgKeySegment;
 
-/* Instead of a slab: the keys are in a side's vectors. */
+/* Stands for no slab: the keys are in a side's vectors. */
 #define HJG_NOT_OURS (HJG_NO_SLAB - 1)
 
 /* Keys of the build side, or of one probe batch. */

@@ -53,7 +53,7 @@ write_integers(HjgProgramWriter *writer, const HjgFilter *leaf, HjgProgramValue 
 	/* a NULL in the list: nothing is known to be different from all of it */
 	if (leaf->kind == HJG_FILTER_SET && leaf->negated && leaf->null)
 		return write_constant(writer, false);
-	if (leaf->ordinal != HJG_ORDINAL_INT)
+	if (leaf->ordinal != HJG_ORDINAL_INT || value->form > HJG_VALUE_NUMBER)
 	{
 		hjg_program_refuse(writer, "a condition is on values that are no integers");
 		return -1;

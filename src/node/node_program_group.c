@@ -149,6 +149,9 @@ write_keys(HjgProgramWriter *writer, HjgProgramGroups *groups)
 															 TupleDescAttr(desc, groups->columns[i])->attcollation))
 			return hjg_program_refuse(writer, "equal values of a key differ in their texts");
 		groups->rounded[groups->nkeys] = rounding_of(groups, groups->columns[i], value);
+		/* each timestamp would be a group */
+		if (find_rounding(groups, groups->columns[i]) != NULL && groups->rounded[groups->nkeys].low == 0 && value->least < value->greatest)
+			return hjg_program_refuse(writer, "timestamps are infinite, or their zone changes too often");
 		reg = load_key(writer, groups, groups->columns[i], groups->rounded[groups->nkeys], value, &groups->key_values[groups->nkeys]);
 		if (reg < 0)
 			return false;

@@ -18,6 +18,7 @@
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
+#include "planner/hjg_planner_unnest.h"
 
 static bool
 is_among(Oid function, const Oid *functions, int n)

@@ -19,6 +19,7 @@
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_program.h"
+#include "planner/hjg_planner_unnest.h"
 
 static set_join_pathlist_hook_type previous_join_pathlist_hook = NULL;
 

@@ -119,6 +119,7 @@ are_keys_numbered(PlannerInfo *root, const HjgGrouping *grouping, const ProgramC
 static double
 estimate_program_groups(PlannerInfo *root, const HjgGrouping *grouping, const ProgramColumns *columns, double rows)
 {
+	const bool	numbered = are_keys_numbered(root, grouping, columns);
 	List	   *others = list_copy(columns->numbered);
 	List	   *class_keys = NIL;
 	double		ngroups = 1;
@@ -137,7 +138,7 @@ estimate_program_groups(PlannerInfo *root, const HjgGrouping *grouping, const Pr
 	}
 	others = list_concat(class_keys, others);
 	ngroups *= others == NIL ? 1 : hjg_planner_estimate_groups(root, others, rows);
-	for (int rti = -1; !are_keys_numbered(root, grouping, columns) && (rti = bms_next_member(columns->tables, rti)) >= 0;)
+	for (int rti = -1; !numbered && (rti = bms_next_member(columns->tables, rti)) >= 0;)
 		ngroups *= find_base_rel(root, rti)->rows;
 	return Min(ngroups, Max(rows, 1));
 }

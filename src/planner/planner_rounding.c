@@ -334,16 +334,18 @@ find_offset(pg_tz *zone, pg_time_t instant, int64 *offset)
 bool
 hjg_planner_rounding_step(const HjgRounding *rounding, int64 least, int64 greatest, int64 *multiple, int64 *shift)
 {
+	/* seconds are cut off, so that of a time before 2000 may be later */
+	const pg_time_t first = timestamptz_to_time_t(least) - 1;
 	ListCell   *lc;
 
 	*multiple = rounding->unit;
 	*shift = 0;
 	if (!IS_VALID_TIMESTAMP(least) || !IS_VALID_TIMESTAMP(greatest) || least > greatest)
 		return false;
-	if (rounding->zones != NIL && !find_offset(linitial(rounding->zones), timestamptz_to_time_t(least), shift))
+	if (rounding->zones != NIL && !find_offset(linitial(rounding->zones), first, shift))
 		return false;
 	foreach(lc, rounding->zones)
-		if (!narrow_for_zone(lfirst(lc), timestamptz_to_time_t(least), timestamptz_to_time_t(greatest), *shift, multiple))
+		if (!narrow_for_zone(lfirst(lc), first, timestamptz_to_time_t(greatest), *shift, multiple))
 			return false;
 	*shift = (*shift % *multiple + *multiple) % *multiple * USECS_PER_SEC;
 	*multiple *= USECS_PER_SEC;

@@ -23,6 +23,7 @@
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
+#include "planner/hjg_planner_unnest.h"
 
 /* A plan of this price or less is not compared with another one: planning takes longer than it can save. */
 #define LEAST_PRICE 1000.0

@@ -31,6 +31,7 @@
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
+#include "planner/hjg_planner_unnest.h"
 #include "scan/hjg_scan.h"
 
 /* ---------- NULLs ---------- */

@@ -62,7 +62,7 @@ extern HjgFilter *hjg_scan_kept_tests_eval(HjgKeptTests *tests, const HjgHeapPag
  * the result does not depend on the column. Copies are in the context, and are freed when the leaf is bound again.
  */
 extern void hjg_scan_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, Datum value);
-/* Likewise to a value that is converted to the type of the leaf's column. */
+/* Bind a leaf to a value that is converted to the type of its column. */
 extern void hjg_scan_filter_set_time(HjgFilter *leaf, HjgComparison comparison, HjgTimeOperand operand, Datum value);
 extern void hjg_scan_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, ArrayType *array);
 extern void hjg_scan_filter_set_values(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, const Datum *elems,

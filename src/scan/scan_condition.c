@@ -20,6 +20,7 @@
 #include "executor/executor.h"
 #include "mb/pg_wchar.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -96,35 +97,15 @@ find_sliced_column(HjgConditions *conditions, Expr *expr, int width, HjgSlice **
 	return width == 0 || width == HJG_VARIABLE_WIDTH ? find_column(conditions, string, HJG_VARIABLE_WIDTH) : -1;
 }
 
-/* Does the expression depend on the row, or on more than constants and parameters? */
-static bool
-depends_on_row(Node *node, void *unused)
-{
-	if (node == NULL)
-		return false;
-	switch (nodeTag(node))
-	{
-		case T_Var:
-		case T_PlaceHolderVar:
-		case T_Aggref:
-		case T_GroupingFunc:
-		case T_WindowFunc:
-		case T_SubLink:
-		case T_SubPlan:
-		case T_AlternativeSubPlan:
-		case T_CaseTestExpr:
-		case T_CoerceToDomainValue:
-			return true;
-		default:
-			return expression_tree_walker(node, depends_on_row, unused);
-	}
-}
-
+/* Is the expression a constant or parameter, or does it depend on nothing but these and the statement? */
 static bool
 is_operand(Expr *expr)
 {
+	Node	   *node = (Node *) expr;
+
 	return IsA(expr, Const) || IsA(expr, Param) ||
-		(!depends_on_row((Node *) expr, NULL) && !contain_volatile_functions((Node *) expr) && !expression_returns_set((Node *) expr));
+		(!contain_var_clause(node) && !contain_subplans(node) && !contain_agg_clause(node) && !contain_volatile_functions(node) &&
+		 !expression_returns_set(node));
 }
 
 static bool

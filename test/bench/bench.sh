@@ -12,7 +12,7 @@
 #   BENCH_CASES=REGEX     only these cases; of "make bench-gpu" "one key" is one, 2.2 billion matches (one_key.sql)
 #   BENCH_SCALE=0.5       of TPC-H: 6,000,000 rows of lineitem for each 1
 #   BENCH_MISSED=1        of choices also those of core's plans where ours would be faster
-# Beside us DuckDB runs the same queries, if python3 can import duckdb (pip install duckdb).
+# DuckDB runs the same queries in turn, if python3 can import duckdb (pip install duckdb).
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 . test/lib.sh
 

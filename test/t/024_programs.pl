@@ -240,6 +240,19 @@ is_cores($node, $_->[0], $_->[1], "classes: $_->[0]", 'SET timezone = \'UTC\'; '
 	[ 'SELECT date_trunc(\'week\', at) AS w, sum(amount) FROM visits GROUP BY 1 HAVING sum(amount) > 5600 ORDER BY 2 DESC, 1 LIMIT 7', 1 ], [ 'SELECT date_trunc(\'month\', at) AS m, count(*) FROM visits WHERE at < \'2009-01-02\' GROUP BY 1 HAVING date_trunc(\'month\', at) < \'2009-02-01\' ORDER BY 1 DESC LIMIT 3', -1 ],
 	[ 'SELECT x.m, count(*), sum(x.s) FROM (SELECT date_trunc(\'month\', at) AS m, kind, sum(amount) AS s FROM visits GROUP BY 1, 2) x GROUP BY 1 ORDER BY 1', -1 ], [ 'SELECT date_trunc(\'day\', at), 10 / (extract(hour FROM date_trunc(\'day\', at)) + 1), count(*) FROM visits GROUP BY 1, 2 ORDER BY 1', -1 ],
 	[ 'SELECT 10 / (extract(hour FROM at) - 30), count(DISTINCT kind) FROM visits GROUP BY 1 ORDER BY 1', -1 ];
+# by days of a left side whose rows have several partners, and come from two pipelines
+$node->safe_psql('postgres', q{
+	CREATE TABLE shoppers (id int PRIMARY KEY, since timestamptz NOT NULL);
+	INSERT INTO shoppers SELECT g, timestamptz '2012-02-01 00:00+00' + g * interval '5 hours 7 minutes' FROM generate_series(1, 6000) g;
+	CREATE TABLE baskets (shopper int, price int, filled timestamptz);
+	INSERT INTO baskets SELECT 1 + g * 7 % 4001, g % 50, timestamptz '1999-12-31 23:59:58.5+00' + g * interval '1 minute' FROM generate_series(1, 30000) g;
+	VACUUM ANALYZE shoppers, baskets;
+	SELECT hjoin_gpu_keep('shoppers'), hjoin_gpu_keep('baskets')});
+foreach my $zone ('UTC', 'Europe/Berlin')
+{
+	is_cores($node, "SELECT $_, count(b.price), sum(b.price) FROM shoppers s LEFT JOIN baskets b ON b.shopper = s.id GROUP BY 1 ORDER BY 1", 1, "$zone, a left side: $_", "SET timezone = '$zone'; ") for 'date_trunc(\'month\', since)', 'since::date';
+	is_cores($node, "SELECT $_, count(*), sum(price) FROM baskets GROUP BY 1 ORDER BY 1", 1, "$zone, from before 2000: $_", "SET timezone = '$zone'; ") for 'date_trunc(\'minute\', filled)', 'to_char(filled, \'YYYY\')', 'filled::date';
+}
 # read as they are, too; by seconds; in formats that are not known; infinite ones; of which some change
 is_cores($node, $_, -1, "not rounded: $_") for 'SELECT at, date_trunc(\'month\', at), count(*) FROM visits GROUP BY 1, 2 ORDER BY 1, 2', 'SELECT extract(epoch FROM at), count(*) FROM visits GROUP BY 1 ORDER BY 1', 'SELECT to_char(at, \'YYYY SS\'), count(*) FROM visits GROUP BY 1 ORDER BY 1',
 	'SELECT to_char(at, \'YYYY "th"\'), count(*) FROM visits GROUP BY 1 ORDER BY 1', 'SELECT date_trunc(\'month\', at), count(*) FROM endless GROUP BY 1 ORDER BY 1', 'SELECT at::date, count(*) FROM endless WHERE at < \'infinity\' GROUP BY 1 ORDER BY 1', 'SELECT date_trunc(\'day\', at AT TIME ZONE \'CET\'), count(*) FROM visits GROUP BY 1 ORDER BY 1',
