@@ -41,6 +41,7 @@ begin_evaluation(HjgAggregateState *state, Expr *expr, int column)
 static Datum
 evaluate_for(const Evaluation *evaluation, TupleTableSlot *slot, Datum value, bool *isnull)
 {
+	TupleTableSlot *caller_slot = evaluation->econtext->ecxt_scantuple;
 	Datum		result;
 
 	ExecClearTuple(slot);
@@ -50,6 +51,7 @@ evaluate_for(const Evaluation *evaluation, TupleTableSlot *slot, Datum value, bo
 	ExecStoreVirtualTuple(slot);
 	evaluation->econtext->ecxt_scantuple = slot;
 	result = ExecEvalExpr(evaluation->expr, evaluation->econtext, isnull);
+	evaluation->econtext->ecxt_scantuple = caller_slot;
 	return !*isnull && evaluation->len == -1 ? PointerGetDatum(PG_DETOAST_DATUM_PACKED(result)) : result;
 }
 
