@@ -94,6 +94,18 @@ explain (costs off) select count(*) from ix_narrow x join ix_fact f on x.k = f.v
 set hjoin_gpu.direct_scan = off;
 explain (costs off) select count(*) from ix_narrow x join ix_fact f on x.k = f.v;
 reset hjoin_gpu.direct_scan;
+-- The first rows that pass a condition, in the order of an index: its price is above that of reading the whole table, its time below; not so if few rows pass.
+-- A condition on the other table leaves as few.
+create unique index on ix_dim (k);
+create table ix_events as select g as id, (g * 7919::bigint) % 400000 as at, (g * 31) % 20000 as k, g % 100 as v, g % 20000 as rare from generate_series(1, 400000) g;
+create index on ix_events (at);
+vacuum analyze ix_events, ix_dim;
+set random_page_cost = 400;
+explain (costs off) select e.id, x.a from ix_events e join ix_dim x using (k) where e.v = 7 order by e.at limit 10;
+explain (costs off) select e.id, x.a from ix_events e join ix_dim x using (k) where e.rare = 7 order by e.at limit 10;
+explain (costs off) select e.id, x.a from ix_events e join ix_dim x using (k) where e.v = 7 and x.a = 3 order by e.at limit 10;
+reset random_page_cost;
+drop table ix_events;
 drop function hjg_prices;
 drop table ix_fact, ix_dim, ix_narrow;
 

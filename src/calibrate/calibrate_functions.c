@@ -58,6 +58,7 @@ typedef struct CostName
 	COST(HjgUnitCosts, test_ns[HJG_TEST_LIKE], "test_like", "ns per row and LIKE in vectors") \
 	COST(HjgUnitCosts, test_ns[HJG_TEST_NUMERIC], "test_numeric", "ns per row and comparison of numerics in vectors") \
 	COST(HjgUnitCosts, code_test_ns, "code_test", "ns per row and condition on codes of kept columns") \
+	COST(HjgUnitCosts, check_mb_ns, "check", "ns per MB of kept columns that are checked before they are read") \
 	COST(HjgUnitCosts, core_row_ns, "core_row", "ns per row with conditions left to core") \
 	COST(HjgUnitCosts, core_operator_ns, "core_operator", "ns per row and operator in these") \
 	COST(HjgUnitCosts, memory_mb_ns, "memory", "ns per MB of fresh memory") \

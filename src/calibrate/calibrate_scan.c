@@ -26,6 +26,7 @@
 
 #include "base/hjg_base.h"
 #include "calibrate/hjg_calibrate.h"
+#include "kept/hjg_kept.h"
 #include "model/hjg_measured.h"
 #include "scan/hjg_scan_filter.h"
 
@@ -242,22 +243,28 @@ time_test(const HjgScanSample *pages, AttrNumber attno, HjgFilter *leaf)
 	return Max(hjg_median(ns, ROUNDS) / ((double) CACHED_PAGES * pages->nrows), LEAST_NS);
 }
 
-/* Test codes of kept columns that come from memory, as a scan does, of as many rows at a time as a page may have; returns the time of a row. */
-static double
-time_code_test(void)
+/* Check kept columns that come from memory, and test their codes, as many at a time as a page may have rows, as a scan does. */
+static void
+measure_codes(HjgUnitCosts *costs)
 {
-	uint16	   *values = MemoryContextAllocHuge(CurrentMemoryContext, (Size) ROUNDS * CODED_ROWS * sizeof(uint16));
+	const Size	nbytes = CODED_ROWS * sizeof(uint16);
+	uint16	   *values = MemoryContextAllocHuge(CurrentMemoryContext, ROUNDS * nbytes);
 	const HjgCodes codes = {.width = sizeof(uint16), .codes = values};
 	bool		pass[MaxHeapTuplesPerPage];
 	uint32		state = 1;
-	double		ns[ROUNDS];
+	double		check_ns[ROUNDS];
+	double		test_ns[ROUNDS];
+	volatile uint64 checksum;
 
 	for (int i = 0; i < ROUNDS * CODED_ROWS; i++)
 		values[i] = draw_number(&state, LEAST_PASSING);
 	for (int round = 0; round < ROUNDS; round++)
 	{
-		uint64		start = hjg_now_ns();
+		const uint64 start = hjg_now_ns();
+		uint64		checked;
 
+		checksum = hjg_kept_checksum(values + round * CODED_ROWS, nbytes);
+		checked = hjg_now_ns();
 		for (int first = 0; first < CODED_ROWS; first += MaxHeapTuplesPerPage)
 		{
 			const int	n = Min(MaxHeapTuplesPerPage, CODED_ROWS - first);
@@ -265,10 +272,13 @@ time_code_test(void)
 			memset(pass, true, n * sizeof(bool));
 			hjg_vector_codes_between(&codes, round * CODED_ROWS + first, n, 0, LEAST_PASSING / 2, false, pass);
 		}
-		ns[round] = hjg_now_ns() - start;
+		check_ns[round] = checked - start;
+		test_ns[round] = hjg_now_ns() - checked;
 	}
+	(void) checksum;
 	pfree(values);
-	return Max(hjg_median(ns, ROUNDS) / CODED_ROWS, LEAST_CODE_NS);
+	costs->check_mb_ns = hjg_median(check_ns, ROUNDS) * (1024.0 * 1024.0) / nbytes;
+	costs->code_test_ns = Max(hjg_median(test_ns, ROUNDS) / CODED_ROWS, LEAST_CODE_NS);
 }
 
 static void
@@ -284,7 +294,7 @@ measure_tests(const HjgScanSample *pages, HjgUnitCosts *costs)
 	hjg_scan_filter_set_value(&equal, CurrentMemoryContext, HJG_COMPARE_EQ, HJG_VARIABLE_WIDTH, CStringGetTextDatum("text"));
 	hjg_scan_filter_set_like(&like, literals, lengthof(literals), false);
 	hjg_scan_filter_set_value(&numeric, CurrentMemoryContext, HJG_COMPARE_GE, HJG_NUMERIC_WIDTH, NumericGetDatum(int64_to_numeric(LEAST_PASSING)));
-	costs->code_test_ns = time_code_test();
+	measure_codes(costs);
 	costs->test_ns[HJG_TEST_NUMERIC] = time_test(pages, LAST_INT + 1, &numeric);
 	costs->test_ns[HJG_TEST_FIXED] = time_test(pages, LAST_INT, &fixed);
 	costs->test_ns[HJG_TEST_BYTES] = time_test(pages, WORD, &equal);

@@ -329,6 +329,9 @@ hjg_kept_isnull(const HjgKeptView *view, uint32 row)
 	return view->nulls != NULL && (view->nulls[row / 8] >> row % 8 & 1) != 0;
 }
 
+/* Clear pass[i] for rows first + i that are NULL. */
+extern void hjg_kept_drop_nulls(const HjgKeptView *view, uint32 first, int nrows, bool *pass);
+
 typedef enum HjgKeptFound
 {
 	HJG_KEPT_FOUND,

@@ -81,6 +81,30 @@ hjg_kept_check_words(const HjgKeptView *view)
 		hjg_kept_checksum(words, view->memory + view->column->nbytes - words) == view->column->words_checksum;
 }
 
+/* Eight rows at a time: a product puts their bits, which lie in one byte or two, into bytes of their own. */
+void
+hjg_kept_drop_nulls(const HjgKeptView *view, uint32 first, int nrows, bool *pass)
+{
+	int			i = 0;
+
+	if (view->nulls == NULL)
+		return;
+	for (; i + 8 <= nrows; i += 8)
+	{
+		const uint8 *bytes = &view->nulls[(first + i) / 8];
+		const int	shift = (first + i) % 8;
+		const uint8 nulls = shift == 0 ? bytes[0] : bytes[0] >> shift | bytes[1] << (8 - shift);
+		const uint64 bits = nulls * UINT64CONST(0x0101010101010101) & UINT64CONST(0x8040201008040201);
+		uint64		passes;
+
+		memcpy(&passes, pass + i, sizeof(passes));
+		passes &= ~((bits + UINT64CONST(0x7f7f7f7f7f7f7f7f)) >> 7);
+		memcpy(pass + i, &passes, sizeof(passes));
+	}
+	for (; i < nrows; i++)
+		pass[i] &= !hjg_kept_isnull(view, first + i);
+}
+
 static void
 read_nulls(const HjgKeptView *view, uint32 first, const uint16 *rows, int nrows, HjgVector *vector)
 {

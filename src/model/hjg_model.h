@@ -64,6 +64,7 @@ typedef struct HjgUnitCosts
 								 * the row */
 	double		test_ns[HJG_NTESTS];	/* added for each condition evaluated in vectors */
 	double		code_test_ns;	/* a range of codes tested, of a row of kept columns */
+	double		check_mb_ns;	/* 1 MB of kept columns compared with the checksums, which brings it from memory */
 	double		core_row_ns;	/* added for each row that core's expression code sees, with the columns it
 								 * reads */
 	double		core_operator_ns;	/* added for each operator that it evaluates, on values of variable

@@ -57,6 +57,7 @@ const HjgUnitCosts hjg_model_default_costs = {
 		[HJG_TEST_NUMERIC] = 5,
 	},
 	.code_test_ns = 0.45,
+	.check_mb_ns = 100000,
 	.core_row_ns = 45,
 	.core_operator_ns = 30,
 	.memory_mb_ns = 250000,

@@ -12,7 +12,7 @@
  * read, whatever their columns; of longer rows, of which the reader skips parts, more slowly.  A filter of the join above, if there is one, is tested before
  * or after the conditions (scan_table.c); only rows that pass it are read further.
  *
- * Kept columns (scan_kept.c) have no pages and no walk: each condition and each wanted column takes time. A condition on
+ * Kept columns (scan_kept.c) have no pages and no walk: they are checked, then each condition and each wanted column takes time. A condition on
  * strings takes as long as on pages, unless they are codes. Where few rows pass, their values are far from each other.
  */
 #include "model/hjg_model.h"
@@ -44,6 +44,8 @@
 /* Values in a cache line of a kept column, a power of two; and a miss there as a share of one that nothing else overlaps. */
 #define KEPT_LINE_LOG 4
 #define KEPT_MISS 0.5
+
+#define KEPT_VALUE_MB (HJG_MODEL_KEPT_BYTES / (1024.0 * 1024.0))
 
 static double
 columns_ns(const HjgUnitCosts *costs, const HjgColumnsRead *columns)
@@ -95,7 +97,7 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 	}
 	tested_ns += core_tested_ns + scan->core_share * CORE_STEP * columns_ns(costs, &scan->core_columns);
 	kept_wanted_ns = scan->passing * scan->nwanted * costs->fixed_column_ns;
-	kept_ns = share * scan->kept_share * (scan->rows * (kept_wanted_ns + kept_tested_ns) +
+	kept_ns = share * scan->kept_share * (scan->rows * (kept_wanted_ns + kept_tested_ns + scan->nread * KEPT_VALUE_MB * costs->check_mb_ns) +
 										  hjg_model_sparse_ns(costs, scan->rows, scan->passing, scan->nwanted));
 	return (HjgScanTimes) {
 		.own_ns = share * live * (scan->pages * costs->page_ns + scan->rows * (wanted_ns + tested_ns)) + kept_ns,

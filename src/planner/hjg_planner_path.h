@@ -145,7 +145,8 @@ typedef struct HjgQueryFacts
 	const HjgUnitCosts *calibrated;
 	HjgUnitCosts *overridden;	/* for the candidate that was priced last, if cost overrides are set; else NULL */
 	double		hash_memory;	/* bytes */
-	Cost		ceiling;		/* upper bound of the query's price; less than 0: not computed yet */
+	Cost		ceiling;		/* upper bound of the query's price; less than 0: not computed yet; */
+	double		ordered_ns;		/* and the time in which core reads the first rows in the order of an index; infinite: it cannot */
 	bool		first_rows;		/* the ceiling is that of the first rows, for a LIMIT */
 	bool		repeated;		/* the query refers to columns of an outer query, and runs for each of its rows */
 	bool		may_be_in_backend;	/* the settings do not fix where the cpu engine runs */

@@ -119,14 +119,45 @@ find_lookup(const RelOptInfo *rel, Relids known)
 	return cheapest;
 }
 
-/* Price the first `limit` rows, or all (-1), of a chain that begins with this path. */
+/* Predict the time in which a scan of an index reads rows in its order; infinite for another path. */
+static double
+ordered_scan_ns(HjgQueryFacts *facts, const Path *driver)
+{
+	const IndexPath *scan = (const IndexPath *) driver;
+	const RelOptInfo *rel = driver->parent;
+	HjgLookups	search = {.nlookups = 1};
+
+	if (!IsA(driver, IndexPath))
+		return INFINITY;
+	search.rows = rel->tuples * scan->indexselectivity;
+	search.mb = rel->pages * (BLCKSZ / (1024.0 * 1024.0));
+	search.scattered = hjg_planner_scattering(facts, scan->indexinfo);
+	return hjg_model_lookups_ns(facts->calibrated, &search) +
+		search.rows * (rel->baserestrictcost.per_tuple / Max(cpu_operator_cost, 1e-10)) * facts->calibrated->core_operator_ns;
+}
+
+/* Predict the time of this many look-ups of a chain. */
+static double
+lookups_ns(HjgQueryFacts *facts, double nlookups, const Path *lookup)
+{
+	const HjgLookups lookups = {
+		.nlookups = nlookups,.rows = lookup->rows,.mb = lookup->parent->pages * (BLCKSZ / (1024.0 * 1024.0)),
+		.scattered = IsA(lookup, IndexPath) ? hjg_planner_scattering(facts, ((const IndexPath *) lookup)->indexinfo) : 1
+	};
+
+	return hjg_model_lookups_ns(facts->calibrated, &lookups);
+}
+
+/* Price the first `limit` rows, or all (-1), of a chain that begins with this path; ns: NULL, or their time. */
 static Cost
-chain_price(const List *rels, const Path *driver, double limit)
+chain_price(HjgQueryFacts *facts, const List *rels, const Path *driver, double limit, double *ns)
 {
 	Relids		known = bms_copy(driver->parent->relids);
 	Cost		startup = driver->startup_cost;
 	Cost		run = driver->total_cost - startup;
 	double		rows = driver->rows;
+	double		run_ns = ns == NULL ? 0 : ordered_scan_ns(facts, driver);
+	double		share;
 
 	for (int n = 1; n < list_length(rels); n++)
 	{
@@ -143,17 +174,23 @@ chain_price(const List *rels, const Path *driver, double limit)
 		}
 		if (next == NULL)
 			return INFINITY;
+		if (ns != NULL)
+			run_ns += lookups_ns(facts, rows, next);
 		startup += next->startup_cost;
 		run += rows * (next->total_cost + cpu_tuple_cost * next->rows);
-		rows *= next->rows;
+		/* core rounds up the rows of a look-up by a unique key, whatever its conditions drop */
+		rows *= next->rows > 1 ? next->rows : next->parent->rows / Max(next->parent->tuples, 1);
 		known = bms_add_members(known, next->parent->relids);
 	}
-	return startup + (limit >= 0 && limit < rows ? run * limit / rows : run);
+	share = limit >= 0 && limit < rows ? limit / rows : 1;
+	if (ns != NULL)
+		*ns = run_ns * share;
+	return startup + run * share;
 }
 
-/* Compute an upper bound of the query's price; of its first rows, if root asks for these. */
+/* Compute an upper bound of the query's price; of its first rows, if root asks for these. ordered_ns: as in HjgQueryFacts. */
 static Cost
-find_ceiling(PlannerInfo *root)
+find_ceiling(PlannerInfo *root, HjgQueryFacts *facts)
 {
 	const List *rels = root->initial_rels;
 	const bool	first_of_order = root->limit_tuples >= 0 && root->query_pathkeys != NIL;
@@ -173,16 +210,16 @@ find_ceiling(PlannerInfo *root)
 			return INFINITY;
 		if (first_of_order)
 		{
-			const Path *ordered = get_cheapest_path_for_pathkeys(rel->pathlist, root->query_pathkeys, NULL, TOTAL_COST, false);
+			const Path *ordered = get_cheapest_fractional_path_for_pathkeys(rel->pathlist, root->query_pathkeys, NULL, Min(limit / rel->rows, 1));
 
 			if (ordered != NULL)
-				return chain_price(rels, ordered, limit);
+				return chain_price(facts, rels, ordered, limit, &facts->ordered_ns);
 		}
 		if (driver == NULL || path->rows < driver->rows)
 			driver = path;
 	}
 	/* all rows are sorted before the first one is known */
-	return driver == NULL ? INFINITY : chain_price(rels, driver, first_of_order ? -1 : limit);
+	return driver == NULL ? INFINITY : chain_price(facts, rels, driver, first_of_order ? -1 : limit, NULL);
 }
 
 /* ---------- the lower bound of a path's price ---------- */
@@ -291,7 +328,10 @@ is_above_ceiling(PlannerInfo *root, const HjgCandidate *candidate, Cost startup,
 	if (facts->first_rows)
 		total = IS_OTHER_REL(candidate->joinrel) ? 0 : startup;
 	if (facts->ceiling < 0)
-		facts->ceiling = find_ceiling(root);
+	{
+		facts->ordered_ns = INFINITY;
+		facts->ceiling = find_ceiling(root, facts);
+	}
 	return total > facts->ceiling * WELL_MORE + candidate->spared;
 }
 

@@ -247,6 +247,19 @@ is_loop_faster(const HjgCandidate *candidate, const HjgOffer *offer, bool inner_
 	return is_loop_preferred(candidate, offer, &loop, 1);
 }
 
+/* ---------- the first rows in the order of an index ---------- */
+
+/*
+ * Does core find the first rows of the query, all its joins included, before the node has joined? The query's price is that of this
+ * plan only if it is below that of a hash join.
+ */
+static bool
+are_first_rows_faster(const HjgCandidate *candidate, const HjgOffer *offer, Cost hash_price)
+{
+	return candidate->facts->ceiling < hash_price &&
+		candidate->facts->ordered_ns < whole_ns(offer) + offer->own->custom.path.parallel_workers * offer->costs->launch_ns;
+}
+
 /* ---------- core's cheapest path ---------- */
 
 /* Is core's path a loop that looks up so many rows that reading the whole table may take less time? */
@@ -328,5 +341,7 @@ hjg_planner_faster_rival(const HjgCandidate *candidate, const HjgOffer *offer)
 		((!preserves_inner && is_loop_faster(candidate, offer, false, hash_price)) ||
 		 ((preserves_inner || jointype == JOIN_INNER) && is_loop_faster(candidate, offer, true, hash_price))))
 		return "core's nested loop over an index is expected to take less time";
+	if (are_first_rows_faster(candidate, offer, hash_price))
+		return "core's first rows in the order of an index are expected to take less time";
 	return NULL;
 }

@@ -21,6 +21,10 @@ typedef struct WordTest
 {
 	uint64		source;			/* the segment; 0: none yet */
 	bool		passes[HJG_KEPT_MOST_WORDS];
+	bool		is_range;		/* words of these numbers pass and no others, */
+	bool		negated;		/* or only the others do */
+	int			low;
+	int			high;
 } WordTest;
 
 /* A condition, with what is known of its words. */
@@ -61,6 +65,26 @@ hjg_scan_kept_tests_create(MemoryContext context, HjgFilter *all, const AttrNumb
 
 /* ---------- leaves ---------- */
 
+/* Find out whether the words that pass, or those that do not, are one range: for a comparison with one string they are. */
+static void
+find_word_range(WordTest *test, int nwords)
+{
+	int			nturns = 0;		/* words that pass where the one before does not, or the other way round */
+
+	test->negated = test->passes[0];
+	test->low = 0;
+	test->high = -1;
+	for (int w = 1; w < nwords; w++)
+		if (test->passes[w] != test->passes[w - 1] && nturns++ == 0)
+		{
+			test->low = w;
+			test->high = nwords - 1;
+		}
+		else if (test->passes[w] != test->passes[w - 1])
+			test->high = w - 1;
+	test->is_range = nturns <= 2;
+}
+
 /* Find the words that pass a leaf BYTES or LIKE. */
 static void
 test_words(const HjgFilter *leaf, const HjgKeptView *view, WordTest *test)
@@ -78,6 +102,7 @@ test_words(const HjgFilter *leaf, const HjgKeptView *view, WordTest *test)
 		memset(test->passes + from, true, n * sizeof(bool));
 		leaf->test_bytes(leaf, &vector, n, test->passes + from);
 	}
+	find_word_range(test, nwords);
 }
 
 /* Know the words of the segment that pass the leaf. */
@@ -92,17 +117,31 @@ known_words(KeptTest *test, const HjgKeptView *view, uint64 source)
 	return test->words;
 }
 
-/* Clear pass[i] for rows whose words do not pass. */
+/* Clear pass[i] for rows whose words, with numbers of this type, do not pass. */
+#define TEST_WORDS(type) \
+	do \
+	{ \
+		const type *words = (const type *) view->codes.codes + page->kept_first; \
+\
+		for (int i = 0; i < nrows; i++) \
+			passes[i] &= (uint8) test->passes[words[i]]; \
+	} while (0)
+
 static void
-eval_words(const WordTest *words, const HjgKeptView *view, const HjgHeapPage *page, bool *pass)
+eval_words(const WordTest *test, const HjgKeptView *view, const HjgHeapPage *page, bool *pass)
 {
-	if (view->column->width == 1)
-		for (int i = 0; i < page->nrows; i++)
-			pass[i] &= words->passes[((const uint8 *) view->codes.codes)[page->kept_first + i]];
+	const HjgCodes words = {.width = view->column->width,.codes = view->codes.codes};
+	const int	nrows = page->nrows;
+	uint8	   *restrict passes = (uint8 *) pass;
+
+	if (test->is_range)
+		hjg_vector_codes_between(&words, page->kept_first, nrows, test->low, test->high, test->negated, pass);
+	else if (words.width == 1)
+		TEST_WORDS(uint8);
 	else
-		for (int i = 0; i < page->nrows; i++)
-			pass[i] &= words->passes[((const uint16 *) view->codes.codes)[page->kept_first + i]];
+		TEST_WORDS(uint16);
 }
+#undef TEST_WORDS
 
 static bool
 is_on_words(const HjgFilter *leaf)
@@ -138,8 +177,7 @@ eval_kept_leaf(KeptTest *test, const HjgKeptView *view, const HjgHeapPage *page,
 		default:
 			return false;
 	}
-	for (int i = 0; view->nulls != NULL && i < page->nrows; i++)
-		pass[i] &= !hjg_kept_isnull(view, page->kept_first + i);
+	hjg_kept_drop_nulls(view, page->kept_first, page->nrows, pass);
 	return true;
 }
 
