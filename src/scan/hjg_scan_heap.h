@@ -83,9 +83,10 @@ extern bool hjg_scan_page_columns_walked(const HjgPageColumns *columns);
 
 /*
  * Go to a block of a sequential scan whose rows are not read in any other way, and find its visible rows; *page is zeroed before the
- * first. hjg_scan_heap_leave() ends that, and leaves the scan at its beginning.
+ * first. next: the block that will be next, whose rows memory supplies meanwhile; or InvalidBlockNumber. hjg_scan_heap_leave() ends that,
+ * and leaves the scan at its beginning.
  */
-extern void hjg_scan_heap_go_to(TableScanDesc scan, BlockNumber block, HjgHeapPage *page);
+extern void hjg_scan_heap_go_to(TableScanDesc scan, BlockNumber block, BlockNumber next, HjgHeapPage *page);
 extern void hjg_scan_heap_leave(TableScanDesc scan);
 
 /* Have kept numerics read as integers: those of this vector, or (NULL) of all. */

@@ -215,7 +215,7 @@ collect_live(Collector *collector)
 	{
 		int			nblocks;
 
-		hjg_scan_heap_go_to(collector->scan, collector->live[i], &page);
+		hjg_scan_heap_go_to(collector->scan, collector->live[i], i + 1 < collector->nlive ? collector->live[i + 1] : InvalidBlockNumber, &page);
 		hjg_scan_heap_read(reader, &page, 0);
 		hjg_kept_builder_add(builder, InvalidXLogRecPtr, vectors, page.nrows);
 		nblocks = hjg_kept_builder_blocks(builder);
@@ -368,7 +368,7 @@ hjg_scan_fetch_row(HjgRowFetcher *fetcher, const HjgCollectedSegment *segment, u
 		fetcher->block = InvalidBlockNumber;
 		if (block >= ((HeapScanDesc) fetcher->scan)->rs_nblocks)
 			return false;
-		hjg_scan_heap_go_to(fetcher->scan, block, &fetcher->page);
+		hjg_scan_heap_go_to(fetcher->scan, block, InvalidBlockNumber, &fetcher->page);
 		hjg_scan_heap_read(fetcher->reader, &fetcher->page, 0);
 		fetcher->block = block;
 	}

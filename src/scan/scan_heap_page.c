@@ -185,19 +185,35 @@ is_next_adjacent(const HeapScanDescData *scan, const HjgHeapPage *page)
 }
 
 /*
- * Find the buffer that probably holds the scan's next block; InvalidBuffer if the block is not known or in no buffer. Tables
- * that were read into the pool in order are there in order, which saves a search of the mapping table and its locks.
+ * Find the buffer that probably holds a block; InvalidBuffer if it is in no buffer. Tables that were read into the pool in order are there
+ * in order, which saves a search of the mapping table and its locks.
  */
+static Buffer
+find_buffer(Relation relation, BlockNumber block, Buffer likely)
+{
+	BufferTag	tag;
+	LWLock	   *lock;
+	uint32		hash;
+	int			buffer_ix;
+
+	if (likely <= NBuffers && BufferIsValid(likely) && seems_to_hold(likely, relation, block))
+		return likely;
+	HJG_INIT_TAG(&tag, relation, block);
+	hash = BufTableHashCode(&tag);
+	lock = BufMappingPartitionLock(hash);
+	LWLockAcquire(lock, LW_SHARED);
+	buffer_ix = BufTableLookup(&tag, hash);
+	LWLockRelease(lock);
+	return buffer_ix < 0 ? InvalidBuffer : buffer_ix + 1;
+}
+
+/* Find the buffer that probably holds the scan's next block; InvalidBuffer if the block is not known or in no buffer. */
 static Buffer
 find_next_buffer(HeapScanDesc scan, HjgHeapPage *page)
 {
 	Relation	relation = scan->rs_base.rs_rd;
 	BlockNumber block = scan->rs_cblock + 1 < scan->rs_nblocks ? scan->rs_cblock + 1 : 0;
 	Buffer		likely = scan->rs_cbuf + 1;
-	BufferTag	tag;
-	LWLock	   *lock;
-	uint32		hash;
-	int			buffer_ix;
 
 	if (page->by_segments)
 	{
@@ -208,15 +224,7 @@ find_next_buffer(HeapScanDesc scan, HjgHeapPage *page)
 	else if (page->order != NULL ? !hjg_page_order_peek(page->order, &block, &likely) :
 			 RelationUsesLocalBuffers(relation) || !is_next_adjacent(scan, page))
 		return InvalidBuffer;
-	if (likely <= NBuffers && BufferIsValid(likely) && seems_to_hold(likely, relation, block))
-		return likely;
-	HJG_INIT_TAG(&tag, relation, block);
-	hash = BufTableHashCode(&tag);
-	lock = BufMappingPartitionLock(hash);
-	LWLockAcquire(lock, LW_SHARED);
-	buffer_ix = BufTableLookup(&tag, hash);
-	LWLockRelease(lock);
-	return buffer_ix < 0 ? InvalidBuffer : buffer_ix + 1;
+	return find_buffer(relation, block, likely);
 }
 
 /*
@@ -381,15 +389,17 @@ hjg_scan_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
 }
 
 void
-hjg_scan_heap_go_to(TableScanDesc sscan, BlockNumber block, HjgHeapPage *page)
+hjg_scan_heap_go_to(TableScanDesc sscan, BlockNumber block, BlockNumber next, HjgHeapPage *page)
 {
 	HeapScanDesc scan = (HeapScanDesc) sscan;
 
 	Assert(!scan->rs_inited && block < scan->rs_nblocks);
 	release_page(scan);
 	CHECK_FOR_INTERRUPTS();
-	scan->rs_cbuf = pin_block(scan, block, InvalidBuffer);
+	scan->rs_cbuf = pin_block(scan, block, page->next_buffer);
 	scan->rs_cblock = block;
+	page->next_buffer = BlockNumberIsValid(next) && !RelationUsesLocalBuffers(sscan->rs_rd) ? find_buffer(sscan->rs_rd, next, scan->rs_cbuf + 1) : InvalidBuffer;
+	page->next = BufferIsValid(page->next_buffer) ? BufferGetPage(page->next_buffer) : NULL;
 	give_page(scan, page);
 	page->npages = scan->rs_nblocks;
 	count_returned(sscan->rs_rd, page->nrows);
