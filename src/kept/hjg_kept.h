@@ -166,10 +166,10 @@ typedef struct HjgKeptSegment
 	uint32		nrows;
 	pg_atomic_uint32 pins;
 	pg_atomic_uint32 recent;	/* uses that eviction has not yet forgotten */
-	pg_atomic_uint32 nserved;	/* uses since it was made, and */
-	pg_atomic_uint32 nrefused;	/* those that found much of it out of date */
+	pg_atomic_uint32 nread;		/* blocks of it that were read live since it was made */
 	pg_atomic_uint64 map_lsn;	/* see kept_valid.c */
-	pg_atomic_uint64 fit[HJG_KEPT_BLOCK_WORDS]; /* HjgKeptBlocks: all-visible when it was made, and not known to have changed since */
+	pg_atomic_uint64 fit[HJG_KEPT_BLOCK_WORDS]; /* HjgKeptBlocks: the same to all when it was made, and not known to have changed since */
+	HjgKeptBlocks settled;		/* those that were not all-visible */
 	HjgKeptColumn columns[FLEXIBLE_ARRAY_MEMBER];
 } HjgKeptSegment;
 
@@ -221,8 +221,11 @@ extern PGDLLEXPORT HjgKeptSegment *hjg_kept_pin(HjgKeptHold *hold, uint32 number
 extern PGDLLEXPORT void hjg_kept_unpin(HjgKeptHold *hold, HjgKeptSegment *segment);
 /* Unpin all segments of the hold. */
 extern void hjg_kept_unpin_all(HjgKeptHold *hold);
-/* Estimate the part of a table of so many blocks, of which all of these columns are kept; coded: in codes, not as bytes. */
-extern double hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos, bool coded);
+/*
+ * Estimate the part of a table of so many blocks, of which all of these columns are kept; coded: in codes, not as bytes. *settled: the part
+ * of these whose blocks are not all-visible.
+ */
+extern double hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos, bool coded, double *settled);
 /* Count blocks that were served, read live, and compared with pages. */
 extern void hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live, uint64 verified);
 /* After a difference: let no process use what is kept, until the server starts anew. */
@@ -298,8 +301,8 @@ extern int	hjg_kept_builder_blocks(const HjgKeptBuilder *builder);
 extern bool hjg_kept_builder_makes(const HjgKeptBuilder *builder, int ncolumns, const HjgKeptWish *wishes);
 /* Begin another segment. */
 extern void hjg_kept_builder_reset(HjgKeptBuilder *builder);
-/* Add the rows of a block, of this LSN; nrows < 0: the block is not kept. */
-extern void hjg_kept_builder_add(HjgKeptBuilder *builder, XLogRecPtr lsn, const HjgVector *vectors, int nrows);
+/* Add the rows of a block, of this LSN; nrows < 0: the block is not kept. settled: it is not all-visible. */
+extern void hjg_kept_builder_add(HjgKeptBuilder *builder, XLogRecPtr lsn, bool settled, const HjgVector *vectors, int nrows);
 /*
  * Make the segment, pinned by the caller, and publish it. map_lsn: read before the first block. nfills: how often this segment was
  * made, with this time. Returns NULL if there is no memory, or no block can be kept.
@@ -382,10 +385,13 @@ extern bool hjg_kept_is_new(Relation relation, AttrNumber attno);
  * that page; it must be made after the snapshot was taken.
  */
 extern PGDLLEXPORT const HjgKeptBlocks *hjg_kept_look(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook *look);
-/* Find the blocks of a segment that may be served: some of those that the look showed. Returns how many they are. */
+/* Find the blocks of a segment that may be served. Returns how many they are. */
 extern PGDLLEXPORT int hjg_kept_validate(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look, BufferAccessStrategy strategy,
 										 HjgKeptBlocks *valid);
-/* May a heap page, under its share lock, be kept, where the map said so before? Gets its LSN. */
-extern bool hjg_kept_is_page_fit(Page page, XLogRecPtr *lsn);
+/*
+ * Collect the rows of a heap page, under its share lock, if all snapshots see the same ones; returns how many they are, or -1. Gets the
+ * page's LSN. all_visible: the map said so before. horizon: of GetOldestNonRemovableTransactionId().
+ */
+extern int	hjg_kept_collect_rows(Relation relation, Buffer buffer, bool all_visible, TransactionId horizon, OffsetNumber *rows, XLogRecPtr *lsn);
 
 #endif							/* HJG_KEPT_H */

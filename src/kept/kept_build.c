@@ -76,6 +76,7 @@ struct HjgKeptBuilder
 	uint32		nrows;
 	BuiltColumn *columns;
 	HjgKeptBlocks kept;
+	HjgKeptBlocks settled;
 	XLogRecPtr	lsn[HJG_KEPT_BLOCKS];
 	uint32		first_row[HJG_KEPT_BLOCKS + 1];
 };
@@ -102,7 +103,7 @@ void
 hjg_kept_builder_reset(HjgKeptBuilder *builder)
 {
 	builder->nblocks = 0;
-	builder->kept = (HjgKeptBlocks) {0};
+	builder->kept = builder->settled = (HjgKeptBlocks) {0};
 	builder->nrows = 0;
 	for (int c = 0; c < builder->ncolumns; c++)
 	{
@@ -361,13 +362,15 @@ collect_column(HjgKeptBuilder *builder, BuiltColumn *column, const HjgVector *ve
 }
 
 void
-hjg_kept_builder_add(HjgKeptBuilder *builder, XLogRecPtr lsn, const HjgVector *vectors, int nrows)
+hjg_kept_builder_add(HjgKeptBuilder *builder, XLogRecPtr lsn, bool settled, const HjgVector *vectors, int nrows)
 {
 	const int	block = builder->nblocks++;
 
 	Assert(block < HJG_KEPT_BLOCKS);
 	if (nrows >= 0)
 		hjg_kept_blocks_add(&builder->kept, block);
+	if (nrows >= 0 && settled)
+		hjg_kept_blocks_add(&builder->settled, block);
 	builder->lsn[block] = lsn;
 	builder->first_row[block] = builder->nrows;
 	if (nrows > 0)
@@ -554,8 +557,8 @@ hjg_kept_builder_finish(HjgKeptBuilder *builder, HjgKeptHold *hold, uint32 numbe
 	segment->max_columns = builder->ncolumns;
 	segment->nrows = builder->nrows;
 	segment->nfills = nfills;
-	pg_atomic_init_u32(&segment->nserved, 0);
-	pg_atomic_init_u32(&segment->nrefused, 0);
+	segment->settled = builder->settled;
+	pg_atomic_init_u32(&segment->nread, 0);
 	pg_atomic_init_u64(&segment->map_lsn, map_lsn);
 	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
 		pg_atomic_init_u64(&segment->fit[w], builder->kept.words[w]);

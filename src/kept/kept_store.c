@@ -240,14 +240,17 @@ has_columns(const HjgKeptSegment *segment, Relation relation, int ncolumns, cons
 }
 
 double
-hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos, bool coded)
+hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos, bool coded, double *settled)
 {
 	const uint32 nsegments = hjg_kept_count_segments(nblocks);
 	const uint32 step = (nsegments + MOST_SAMPLED - 1) / MOST_SAMPLED;
 	const HjgKeptTable *table;
 	int			nsampled = 0;
 	int			nfound = 0;
+	int			nsettled = 0;
+	int			nkept = 0;
 
+	*settled = 0;
 	if (nsegments == 0 || !hjg_kept_allows(relation))
 		return 0;
 	hjg_kept_memory_attach();
@@ -257,9 +260,19 @@ hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrN
 	{
 		nsampled++;
 		if (i < table->nsegments && DsaPointerIsValid(hjg_kept_segments_of(table)[i]))
-			nfound += has_columns(hjg_kept_address(hjg_kept_segments_of(table)[i]), relation, ncolumns, attnos, coded);
+		{
+			const HjgKeptSegment *segment = hjg_kept_address(hjg_kept_segments_of(table)[i]);
+			HjgKeptBlocks fit = hjg_kept_fit_blocks(segment);
+
+			nfound += has_columns(segment, relation, ncolumns, attnos, coded);
+			nkept += segment->nblocks;
+			for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
+				fit.words[w] &= segment->settled.words[w];
+			nsettled += hjg_kept_blocks_count(&fit);
+		}
 	}
 	LWLockRelease(&hjg_kept_store->lock);
+	*settled = (double) nsettled / Max(nkept, 1);
 	return nsampled > 0 ? (double) nfound / nsampled : 0;
 }
 

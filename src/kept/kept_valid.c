@@ -5,24 +5,28 @@
  * There is no trigger, no hook and no message: what is kept is compared with what core itself maintains, the visibility map and the
  * LSNs of pages.
  *
- * Keeping. A block is read while its page is marked all-visible, seen under the page's share lock, after its bit in the
- * visibility map was seen to be set. With it the page's LSN is kept, and with the segment the LSN of the map's page, read with the
- * bits and before any heap page.
+ * Keeping. A block is kept if all snapshots of all sessions, and all that will be taken, see the same rows of its page. Either the
+ * page is marked all-visible, seen under its share lock, after its bit in the visibility map was seen to be set; or vacuum's own test
+ * says so of each row, with a horizon that no snapshot is behind: it is dead to all, or it was inserted by a transaction before the horizon
+ * and nobody has deleted it. Then the page is settled: rows that were added since the last vacuum are, once no transaction is open
+ * that began before they were committed. With the block the page's LSN is kept, and with the segment the LSN of the map's page, read
+ * with the bits and before any heap page.
  *
  * Using. A scan looks at a page of the map after its snapshot was taken, once for all segments that the page covers: bits and LSN under
  * one share lock.
  *
- *	1. The bit is clear: the page is read live.
+ *	1. The bit is clear: the heap page itself is asked. If it has the kept LSN, nothing that is logged has changed it since it was
+ *	   kept, and hint bits change no row. If not, the block is unfit for good.
  *	2. The bit is set and the map's LSN is the one that the segment knows: used. Whoever changes rows of a page clears the bit before,
  *	   under the page's exclusive lock, and so before its transaction commits, and before any snapshot that sees the change. Setting a
  *	   bit is logged and stamps the map's page with a newer LSN (visibilitymap_set()). So the bit was not cleared, and the page's rows
  *	   are as they were.
  *	3. The bit is set and the map's LSN is another one: some bit of the page's 32,672 was set meanwhile, or cleared, where that
- *	   stamps the page, too (it does in 17.12 and 18.6, not in 15.20). The heap page itself is asked: if it is marked all-visible
- *	   and has the kept LSN, nothing that is logged has changed it. If the look is newer than what the segment knows, the segment
- *	   takes over the map's LSN, and each block that was not asked, as its bit was clear, or has another LSN, is unfit for good
- *	   before that: its bit may have been set when another process looked, whose look has the same LSN and comes to the segment
- *	   later.
+ *	   stamps the page, too (it does in 17.12 and 18.6, not in 15.20). All heap pages are asked. If the look is newer than what the
+ *	   segment knows, the segment takes over the map's LSN, after the blocks that have changed have become unfit.
+ *
+ * By 2, a look from before a change, whose bit is set, may meet a block that was kept after it, as clearing a bit does not stamp the map.
+ * The snapshot of that look was there when the block was kept, so it sees the rows that all see.
  *
  * A look may be older than what it is used for. A change that comes after the look belongs to a transaction that the snapshot does
  * not see, as with index-only scans, or to a later command of the same query, which the snapshot does not see either. Rows that vacuum
@@ -53,7 +57,9 @@
  */
 #include "postgres.h"
 
+#include "access/heapam.h"
 #include "access/htup_details.h"
+#include "access/transam.h"
 #include "access/visibilitymap.h"
 #include "access/xact.h"
 #include "port/pg_bswap.h"
@@ -107,6 +113,14 @@ even_bits(const uint8 *bytes)
 	return (uint32) (bits | bits >> 16);
 }
 
+/* Take out all but the first so many blocks. */
+static void
+cut_off(HjgKeptBlocks *blocks, int nblocks)
+{
+	for (int w = nblocks / 64; w < HJG_KEPT_BLOCK_WORDS; w++)
+		blocks->words[w] &= w == nblocks / 64 ? (UINT64CONST(1) << nblocks % 64) - 1 : 0;
+}
+
 /* Find the first so many blocks that are all-visible by a segment's bytes of the map. */
 static HjgKeptBlocks
 find_all_visible(const uint8 *bytes, int nblocks)
@@ -114,13 +128,8 @@ find_all_visible(const uint8 *bytes, int nblocks)
 	HjgKeptBlocks visible;
 
 	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
-	{
-		const int	n = nblocks - w * 64;
-
 		visible.words[w] = even_bits(bytes + w * 16) | even_bits(bytes + w * 16 + 8) << 32;
-		if (n < 64)
-			visible.words[w] &= n > 0 ? (UINT64CONST(1) << n) - 1 : 0;
-	}
+	cut_off(&visible, nblocks);
 	return visible;
 }
 
@@ -174,11 +183,43 @@ hjg_kept_look(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook
 	return &look->visible[number - look->first];
 }
 
-bool
-hjg_kept_is_page_fit(Page page, XLogRecPtr *lsn)
+/* Do all snapshots see the row, or does none? Sets *seen. */
+static bool
+is_settled(HeapTuple tuple, Buffer buffer, TransactionId horizon, bool *seen)
 {
-	*lsn = PageGetLSN(page);
-	return PageIsAllVisible(page) && !XLogRecPtrIsInvalid(*lsn);
+	const HTSV_Result state = HeapTupleSatisfiesVacuum(tuple, horizon, buffer);
+
+	*seen = state == HEAPTUPLE_LIVE;
+	return state == HEAPTUPLE_DEAD || (*seen && TransactionIdPrecedes(HeapTupleHeaderGetXmin(tuple->t_data), horizon));
+}
+
+int
+hjg_kept_collect_rows(Relation relation, Buffer buffer, bool all_visible, TransactionId horizon, OffsetNumber *rows, XLogRecPtr *lsn)
+{
+	const Page	page = BufferGetPage(buffer);
+	const int	nlines = Min(PageGetMaxOffsetNumber(page), MaxHeapTuplesPerPage);
+	const bool	known = all_visible && PageIsAllVisible(page);
+	HeapTupleData tuple = {.t_tableOid = RelationGetRelid(relation)};
+	int			n = 0;
+
+	for (OffsetNumber line = FirstOffsetNumber; line <= nlines; line++)
+	{
+		ItemId		item = PageGetItemId(page, line);
+		bool		seen = true;
+
+		if (!ItemIdIsNormal(item))
+			continue;
+		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+		tuple.t_len = ItemIdGetLength(item);
+		ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(buffer), line);
+		if (!known && !is_settled(&tuple, buffer, horizon, &seen))
+			return -1;
+		rows[n] = line;
+		n += seen ? 1 : 0;
+	}
+	/* the test sets hint bits, which may be logged */
+	*lsn = BufferGetLSNAtomic(buffer);
+	return XLogRecPtrIsInvalid(*lsn) ? -1 : n;
 }
 
 /* Is the heap page as it was? */
@@ -186,46 +227,50 @@ static bool
 is_page_same(Relation relation, BlockNumber block, XLogRecPtr kept_lsn, BufferAccessStrategy strategy)
 {
 	Buffer		buffer = ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
-	XLogRecPtr	lsn;
 	bool		same;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	same = hjg_kept_is_page_fit(BufferGetPage(buffer), &lsn) && lsn == kept_lsn;
+	same = BufferGetLSNAtomic(buffer) == kept_lsn;
 	UnlockReleaseBuffer(buffer);
 	return same;
 }
 
-/*
- * Take out the blocks whose pages are not as they were. If the look is newer than the one that the segment knows, which was at
- * map_lsn, the segment takes it over, and all other blocks are unfit for good.
- */
-static void
-compare_pages(Relation relation, HjgKeptSegment *segment, uint64 map_lsn, const HjgKeptLook *look, BufferAccessStrategy strategy, HjgKeptBlocks *valid)
+/* Ask the pages of these blocks; those that have changed are unfit for good. Returns the others. */
+static HjgKeptBlocks
+ask_pages(Relation relation, HjgKeptSegment *segment, const HjgKeptBlocks *asked, BufferAccessStrategy strategy)
 {
 	const BlockNumber first = hjg_kept_first_block(segment->number);
+	HjgKeptBlocks same = *asked;
 
-	for (int b = -1; (b = hjg_kept_blocks_next(valid, b + 1, segment->nblocks, true)) < segment->nblocks;)
+	for (int b = -1; (b = hjg_kept_blocks_next(asked, b + 1, HJG_KEPT_BLOCKS, true)) < HJG_KEPT_BLOCKS;)
 		if (!is_page_same(relation, first + b, segment->lsn[b], strategy))
-			hjg_kept_blocks_remove(valid, b);
-	if (look->map_lsn < map_lsn)
-		return;
-	/* this order, as a process that sees the new LSN must not see the unfit blocks */
+			hjg_kept_blocks_remove(&same, b);
 	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
-		pg_atomic_fetch_and_u64(&segment->fit[w], valid->words[w]);
-	pg_atomic_compare_exchange_u64(&segment->map_lsn, &map_lsn, look->map_lsn);
+		if (same.words[w] != asked->words[w])
+			pg_atomic_fetch_and_u64(&segment->fit[w], ~(asked->words[w] & ~same.words[w]));
+	return same;
 }
 
 int
 hjg_kept_validate(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look, BufferAccessStrategy strategy, HjgKeptBlocks *valid)
 {
 	const HjgKeptBlocks *visible = &look->visible[segment->number - look->first];
-	const uint64 map_lsn = pg_atomic_read_u64(&segment->map_lsn);
+	uint64		map_lsn = pg_atomic_read_u64(&segment->map_lsn);
+	HjgKeptBlocks asked;
+	HjgKeptBlocks same;
 
 	pg_read_barrier();
 	*valid = hjg_kept_fit_blocks(segment);
+	/* the table may have become shorter */
+	cut_off(valid, hjg_kept_count_blocks(segment->number, look->nblocks));
+	asked = *valid;
+	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS && map_lsn == look->map_lsn; w++)
+		asked.words[w] &= ~visible->words[w];
+	same = ask_pages(relation, segment, &asked, strategy);
 	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
-		valid->words[w] &= visible->words[w];
-	if (map_lsn != look->map_lsn)
-		compare_pages(relation, segment, map_lsn, look, strategy, valid);
+		valid->words[w] &= ~asked.words[w] | same.words[w];
+	/* a process that sees the new LSN must not see blocks that are unfit: the compare-and-exchange is a barrier */
+	if (look->map_lsn > map_lsn)
+		pg_atomic_compare_exchange_u64(&segment->map_lsn, &map_lsn, look->map_lsn);
 	return hjg_kept_blocks_count(valid);
 }

@@ -146,7 +146,7 @@ check_table(PlannerInfo *root, const RelOptInfo *rel, HjgProgramShape *shape, bo
 	else if (!are_columns_kept(shape, rel, relation, read, tested, &used))
 		why = "a column of a table is not kept, or not in codes";
 	else
-		shape->live_pages = rel->pages * (1 - hjg_scan_kept_share(relation, rel->pages, used, false) * hjg_scan_visible_share(relation, rel->pages));
+		shape->live_pages = rel->pages * (1 - hjg_scan_served_share(relation, rel->pages, used));
 	if (shape->live_pages > HJG_PROGRAM_MOST_LIVE * rel->pages)
 		why = "too many blocks of a table have changed";
 	shape->live_rows = rel->tuples * shape->live_pages / Max(rel->pages, 1);

@@ -237,9 +237,7 @@ estimate_kept(const RelOptInfo *rel, Relation relation, const AttrNumber *wanted
 	for (int i = 0; i < scan->nwanted; i++)
 		read = bms_add_member(read, wanted[i]);
 	scan->nread = bms_num_members(read);
-	scan->kept_share = hjg_scan_kept_share(relation, rel->pages, read, false);
-	if (scan->kept_share > 0)
-		scan->kept_share *= hjg_scan_visible_share(relation, rel->pages);
+	scan->kept_share = hjg_scan_served_share(relation, rel->pages, read);
 	scan->coded_share = Min(scan->coded_share, scan->kept_share);
 }
 

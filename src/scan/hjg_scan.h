@@ -251,7 +251,7 @@ extern bool hjg_scan_find_attributes(List *quals, Index relid, Bitmapset **attno
 extern int	hjg_scan_filter_rank(const HjgFilter *filter);
 
 /*
- * Estimate the part of a table whose rows will come from kept columns of these attributes, if its blocks are all-visible; coded: all of them in
+ * Estimate the part of a table whose rows come from kept columns of these attributes where its blocks have not changed; coded: all of them in
  * codes (scan_kept_open.c).
  */
 extern double hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos, bool coded);
@@ -260,8 +260,8 @@ extern double hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const 
  * processes divide the table by buffers (scan_order.c). Looks at a few of the blocks.
  */
 extern double hjg_scan_nranges(Relation relation, BlockNumber nblocks);
-/* Get the part of a table's blocks that are all-visible now. */
-extern double hjg_scan_visible_share(Relation relation, BlockNumber nblocks);
+/* Estimate the part of a table whose rows would come from kept columns of these attributes now. */
+extern double hjg_scan_served_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos);
 
 /* ---------- conditions (scan_condition.c) ---------- */
 

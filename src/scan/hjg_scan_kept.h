@@ -22,8 +22,8 @@ extern HjgSegmentMaker *hjg_scan_segment_maker_create(Relation relation, int nwi
 /* Free what the maker has for the next segment. */
 extern void hjg_scan_segment_maker_rest(HjgSegmentMaker *maker);
 /*
- * Make a segment of the blocks that the map showed as all-visible, with the columns of the old one (or NULL), too. Returns it pinned,
- * or NULL if there is no memory, or no block can be kept.
+ * Make a segment of the blocks that all snapshots see alike, with the columns of the old one (or NULL), too. Returns it pinned, or NULL if
+ * there is no memory, or no block can be kept.
  */
 extern HjgKeptSegment *hjg_scan_segment_make(HjgSegmentMaker *maker, HjgKeptHold *hold, uint32 number, const HjgKeptLook *look,
 											 const HjgKeptSegment *old, BufferAccessStrategy strategy);

@@ -217,7 +217,7 @@ collect_live(Collector *collector)
 
 		hjg_scan_heap_go_to(collector->scan, collector->live[i], i + 1 < collector->nlive ? collector->live[i + 1] : InvalidBlockNumber, &page);
 		hjg_scan_heap_read(reader, &page, 0);
-		hjg_kept_builder_add(builder, InvalidXLogRecPtr, vectors, page.nrows);
+		hjg_kept_builder_add(builder, InvalidXLogRecPtr, false, vectors, page.nrows);
 		nblocks = hjg_kept_builder_blocks(builder);
 		first_row[nblocks] = first_row[nblocks - 1] + page.nrows;
 		if (nblocks == HJG_KEPT_BLOCKS || i + 1 == collector->nlive)

@@ -5,8 +5,9 @@
  * A segment that is not kept, or much of which is out of date, is made anew by the very scan that comes by, from pages that it would
  * read anyway, if its columns have been read before by another statement.
  *
- * A table that changes all the time is not made anew for ever: the more often a segment was made, the more uses it must have had
- * since.
+ * Reading a block live costs about as much as making it. So a segment is made anew when as many of its blocks have been read live, since
+ * it was made, as it has: a few that have changed are put up with for many queries, and making costs no more than reading did. A table that
+ * changes all the time is not made anew for ever: the more often a segment was made, the more blocks must have been read.
  */
 #include "postgres.h"
 
@@ -17,6 +18,7 @@
 #include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "storage/procarray.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -26,16 +28,14 @@
 #include "scan/hjg_scan_heap.h"
 #include "scan/hjg_scan_kept.h"
 
-/* This part of a segment's blocks must be all-visible for it to be made, */
-#define LEAST_VISIBLE(nblocks) ((nblocks) / 2)
-/* and this part out of date for it to be made anew. */
-#define MOST_STALE(nblocks) ((nblocks) / 8)
+/* This part of the blocks that are not kept must be such that they can be. */
+#define LEAST_PART 0.5
+
+/* Pages that are asked for that, of those that are not all-visible. */
+#define MOST_ASKED 8
 
 /* A query is not to wait for what others gain: of the segments that a process visits, it makes one in so many. */
 #define MAKE_EVERY 16
-
-/* A use that found much out of date counts as this part of one that did not. */
-#define REFUSED_PART 8
 
 /* Blocks of the largest table whose all-visible ones are counted: more would take longer than a tenth of a millisecond. */
 #define MOST_COUNTED_BLOCKS (4 * 1024 * 1024)
@@ -96,21 +96,9 @@ hjg_scan_kept_opener_create(Relation relation, Snapshot snapshot, const Bitmapse
 	return opener;
 }
 
-double
-hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos, bool coded)
-{
-	AttrNumber	array[HJG_KEPT_MAX_COLUMNS];
-	int			n = 0;
-
-	if (!hjg_kept_columns || !can_be_kept(attnos) || IsolationIsSerializable())
-		return 0;
-	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
-		array[n++] = attno;
-	return hjg_kept_share(relation, nblocks, n, array, coded);
-}
-
-double
-hjg_scan_visible_share(Relation relation, BlockNumber nblocks)
+/* Get the part of a table's blocks that are all-visible now. */
+static double
+visible_share(Relation relation, BlockNumber nblocks)
 {
 	/* as the last VACUUM or ANALYZE found it */
 	BlockNumber nvisible = relation->rd_rel->relallvisible;
@@ -122,6 +110,38 @@ hjg_scan_visible_share(Relation relation, BlockNumber nblocks)
 		counted_of = nblocks;
 	}
 	return Min((double) nvisible / Max(counted_of, 1), 1);
+}
+
+/* As hjg_kept_share(); 0 where nothing may be served. */
+static double
+kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos, bool coded, double *settled)
+{
+	AttrNumber	array[HJG_KEPT_MAX_COLUMNS];
+	int			n = 0;
+
+	*settled = 0;
+	if (!hjg_kept_columns || !can_be_kept(attnos) || IsolationIsSerializable())
+		return 0;
+	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
+		array[n++] = attno;
+	return hjg_kept_share(relation, nblocks, n, array, coded, settled);
+}
+
+double
+hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos, bool coded)
+{
+	double		settled;
+
+	return kept_share(relation, nblocks, attnos, coded, &settled);
+}
+
+double
+hjg_scan_served_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos)
+{
+	double		settled;
+	const double share = kept_share(relation, nblocks, attnos, false, &settled);
+
+	return share > 0 ? share * Min(visible_share(relation, nblocks) + settled, 1) : 0;
 }
 
 bool
@@ -226,19 +246,57 @@ is_trusted(HjgKeptOpener *opener, BufferAccessStrategy strategy)
 	return false;
 }
 
-/* Is the segment, of which so many of the visible blocks are valid, to be made anew? Counts the use. */
+/* Can the block be kept, though it is not all-visible? */
 static bool
-is_outdated(HjgKeptSegment *segment, int nblocks, int nvisible, int nvalid)
+can_keep(HjgKeptOpener *opener, BlockNumber block, TransactionId horizon, BufferAccessStrategy strategy)
 {
-	uint32		nuses;
+	Buffer		buffer = ReadBufferExtended(opener->relation, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+	OffsetNumber rows[MaxHeapTuplesPerPage];
+	XLogRecPtr	lsn;
+	bool		can;
 
-	if (nvalid + MOST_STALE(nblocks) >= nvisible)
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	can = hjg_kept_collect_rows(opener->relation, buffer, false, horizon, rows, &lsn) >= 0;
+	UnlockReleaseBuffer(buffer);
+	return can;
+}
+
+/* Can enough of the open segment's blocks that are not valid be kept now? Asks some pages; all of them if one is enough. */
+static bool
+pays_to_make(HjgKeptOpener *opener, const HjgKeptBlocks *visible, BufferAccessStrategy strategy)
+{
+	const HjgOpenSegment *open = &opener->open;
+	const TransactionId horizon = GetOldestNonRemovableTransactionId(opener->relation);
+	BlockNumber others[HJG_KEPT_BLOCKS];
+	int			nothers = 0;
+	int			nvisible = 0;
+	int			nasked = 0;
+	int			nfit = 0;
+
+	for (int b = -1; (b = hjg_kept_blocks_next(&open->valid, b + 1, open->nblocks, false)) < open->nblocks;)
+		if (hjg_kept_blocks_has(visible, b))
+			nvisible++;
+		else
+			others[nothers++] = open->first_block + b;
+	if (opener->fills_all && nvisible > 0)
+		return true;
+	for (int i = 0; i < nothers && !(opener->fills_all && nfit > 0); i += opener->fills_all ? 1 : Max(nothers / MOST_ASKED, 1))
 	{
-		pg_atomic_fetch_add_u32(&segment->nserved, 1);
-		return false;
+		nasked++;
+		nfit += can_keep(opener, others[i], horizon, strategy);
 	}
-	nuses = pg_atomic_read_u32(&segment->nserved) + pg_atomic_fetch_add_u32(&segment->nrefused, 1) / REFUSED_PART;
-	return nuses >= segment->nfills;
+	if (opener->fills_all)
+		return nfit > 0;
+	return nvisible + (double) nothers * nfit / Max(nasked, 1) > LEAST_PART * (nvisible + nothers);
+}
+
+/* Have enough blocks of the open segment been read live since it was made? Counts those that are not valid. */
+static bool
+is_outdated(HjgKeptSegment *segment, int nblocks, int nvalid)
+{
+	const uint64 nread = pg_atomic_fetch_add_u32(&segment->nread, nblocks - nvalid) + (uint64) (nblocks - nvalid);
+
+	return nvalid < nblocks && nread >= (uint64) nblocks * segment->nfills;
 }
 
 /* Has the open segment space for the columns that are wanted? Otherwise queries of other columns would drive each other's out. */
@@ -260,7 +318,7 @@ void
 hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy strategy)
 {
 	HjgOpenSegment *open = &opener->open;
-	int			nvisible;
+	const HjgKeptBlocks *visible;
 	bool		makes;
 	HjgKeptFound found = HJG_KEPT_MISSING;
 
@@ -275,12 +333,13 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 	if (opener->hold == NULL || !hjg_kept_trusted())
 		return;
 
-	nvisible = hjg_kept_blocks_count(hjg_kept_look(opener->relation, number, opener->nblocks, &opener->look));
-	makes = opener->fills && nvisible >= LEAST_VISIBLE(open->nblocks) && nvisible > 0;
+	visible = hjg_kept_look(opener->relation, number, opener->nblocks, &opener->look);
+	makes = opener->fills;
 	open->segment = hjg_kept_pin(opener->hold, number);
 	if (open->segment != NULL)
 	{
 		const int	nvalid = hjg_kept_validate(opener->relation, open->segment, &opener->look, strategy, &open->valid);
+		const bool	outdated = is_outdated(open->segment, open->nblocks, nvalid);
 
 		found = find_columns(opener);
 		open->excluded = found == HJG_KEPT_FOUND && is_excluded(opener, false);
@@ -289,10 +348,11 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 			found = HJG_KEPT_MISSING;
 			makes &= hjg_kept_trusted();
 		}
-		makes &= (opener->fills_all ? nvalid < nvisible : is_outdated(open->segment, open->nblocks, nvisible, nvalid)) ||
-			(found == HJG_KEPT_MISSING && has_space(opener));
+		makes &= (opener->fills_all ? nvalid < open->nblocks : outdated) || (found == HJG_KEPT_MISSING && has_space(opener));
 	}
-	if (makes && (opener->fills_all || opener->nmade <= opener->nvisited / MAKE_EVERY))
+	if (found == HJG_KEPT_MISSING)
+		open->valid = (HjgKeptBlocks) {0};
+	if (makes && (opener->fills_all || opener->nmade <= opener->nvisited / MAKE_EVERY) && pays_to_make(opener, visible, strategy))
 	{
 		HjgKeptSegment *made = hjg_scan_segment_make(opener->maker, opener->hold, number, &opener->look, open->segment, strategy);
 

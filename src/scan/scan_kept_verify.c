@@ -6,6 +6,7 @@
 
 #include "access/htup_details.h"
 #include "storage/bufmgr.h"
+#include "storage/procarray.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
@@ -83,15 +84,15 @@ hjg_scan_kept_verify(HjgKeptVerifier *verifier, const HjgKeptSegment *segment, i
 	const int	nkept = (int) (segment->first_row[block + 1] - segment->first_row[block]);
 	Buffer		buffer = ReadBufferExtended(verifier->relation, MAIN_FORKNUM, number, RBM_NORMAL, strategy);
 	HjgHeapPage page = {.page = BufferGetPage(buffer), .buffer = buffer, .block = number, .rows = verifier->page_rows};
+	const TransactionId horizon = GetOldestNonRemovableTransactionId(verifier->relation);
 	XLogRecPtr	lsn;
 	bool		unchanged;
 	bool		same = true;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	unchanged = hjg_kept_is_page_fit(page.page, &lsn) && lsn == segment->lsn[block];
-	if (unchanged)
-		page.nrows = hjg_scan_heap_collect_all(page.page, Min(PageGetMaxOffsetNumber(page.page), MaxHeapTuplesPerPage), verifier->page_rows);
+	page.nrows = hjg_kept_collect_rows(verifier->relation, buffer, true, horizon, verifier->page_rows, &lsn);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	unchanged = page.nrows >= 0 && lsn == segment->lsn[block];
 	if (unchanged)
 		same = page.nrows == nkept;
 	if (unchanged && same && nkept > 0)

@@ -4,9 +4,11 @@
  */
 #include "postgres.h"
 
+#include "access/heapam.h"
 #include "catalog/pg_type_d.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "storage/procarray.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -98,23 +100,23 @@ make_builder(HjgSegmentMaker *maker, int nwishes, const HjgKeptWish *wishes)
 
 /* Add a block to the segment that is being made, if its page may be kept. */
 static void
-add_segment_block(HjgSegmentMaker *maker, BlockNumber block, BufferAccessStrategy strategy)
+add_segment_block(HjgSegmentMaker *maker, BlockNumber block, bool all_visible, TransactionId horizon, BufferAccessStrategy strategy)
 {
 	Buffer		buffer = ReadBufferExtended(maker->relation, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
 	OffsetNumber rows[MaxHeapTuplesPerPage];
 	HjgHeapPage page = {.page = BufferGetPage(buffer), .buffer = buffer, .block = block, .rows = rows};
 	XLogRecPtr	lsn;
-	bool		fit;
 
+	/* as any scan; the next one would change the page otherwise */
+	if (!all_visible)
+		heap_page_prune_opt(maker->relation, buffer);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	fit = hjg_kept_is_page_fit(page.page, &lsn);
-	if (fit)
-		page.nrows = hjg_scan_heap_collect_all(page.page, Min(PageGetMaxOffsetNumber(page.page), MaxHeapTuplesPerPage), rows);
+	page.nrows = hjg_kept_collect_rows(maker->relation, buffer, all_visible, horizon, rows, &lsn);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	/* without the lock, as with any scan: a pinned page loses no row, and rows of all do not change */
-	if (fit)
+	if (page.nrows >= 0)
 		hjg_scan_heap_read(maker->reader, &page, 0);
-	hjg_kept_builder_add(maker->builder, lsn, maker->vectors, fit ? page.nrows : -1);
+	hjg_kept_builder_add(maker->builder, lsn, !all_visible, maker->vectors, page.nrows);
 	ReleaseBuffer(buffer);
 }
 
@@ -124,16 +126,14 @@ hjg_scan_segment_make(HjgSegmentMaker *maker, HjgKeptHold *hold, uint32 number, 
 {
 	const HjgKeptBlocks *visible = &look->visible[number - look->first];
 	const int	nblocks = hjg_kept_count_blocks(number, look->nblocks);
+	const TransactionId horizon = GetOldestNonRemovableTransactionId(maker->relation);
 	HjgKeptWish wishes[HJG_KEPT_MAX_COLUMNS];
 
 	make_builder(maker, unite_wishes(maker, old, wishes), wishes);
 	for (int b = 0; b < nblocks; b++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (hjg_kept_blocks_has(visible, b))
-			add_segment_block(maker, hjg_kept_first_block(number) + b, strategy);
-		else
-			hjg_kept_builder_add(maker->builder, InvalidXLogRecPtr, NULL, -1);
+		add_segment_block(maker, hjg_kept_first_block(number) + b, hjg_kept_blocks_has(visible, b), horizon, strategy);
 	}
 	return hjg_kept_builder_finish(maker->builder, hold, number, look->map_lsn, old != NULL ? old->nfills + 1 : 1);
 }
