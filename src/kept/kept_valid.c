@@ -62,6 +62,7 @@
 #include "access/transam.h"
 #include "access/visibilitymap.h"
 #include "access/xact.h"
+#include "miscadmin.h"
 #include "port/pg_bswap.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
@@ -222,13 +223,25 @@ hjg_kept_collect_rows(Relation relation, Buffer buffer, bool all_visible, Transa
 	return XLogRecPtrIsInvalid(*lsn) ? -1 : n;
 }
 
-/* Is the heap page as it was? */
-static bool
-is_page_same(Relation relation, BlockNumber block, XLogRecPtr kept_lsn, BufferAccessStrategy strategy)
+/* Pin a block, which is probably in that buffer: a table that was read into the pool in order is there in order. */
+static Buffer
+pin_likely(Relation relation, BlockNumber block, Buffer likely, BufferAccessStrategy strategy)
 {
-	Buffer		buffer = ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+	if (likely <= NBuffers && ReadRecentBuffer(HJG_LOCATOR(relation), MAIN_FORKNUM, block, likely))
+		return likely;
+	return ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+}
+
+/* Is the heap page as it was? *likely: the buffer that it is probably in; then that of the next one. */
+static bool
+is_page_same(Relation relation, BlockNumber block, XLogRecPtr kept_lsn, BufferAccessStrategy strategy, Buffer *likely)
+{
+	Buffer		buffer = pin_likely(relation, block, *likely, strategy);
 	bool		same;
 
+	*likely = buffer + 1;
+	if (*likely <= NBuffers)
+		__builtin_prefetch(BufferGetPage(*likely));
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	same = BufferGetLSNAtomic(buffer) == kept_lsn;
 	UnlockReleaseBuffer(buffer);
@@ -241,9 +254,10 @@ ask_pages(Relation relation, HjgKeptSegment *segment, const HjgKeptBlocks *asked
 {
 	const BlockNumber first = hjg_kept_first_block(segment->number);
 	HjgKeptBlocks same = *asked;
+	Buffer		likely = 1;
 
 	for (int b = -1; (b = hjg_kept_blocks_next(asked, b + 1, HJG_KEPT_BLOCKS, true)) < HJG_KEPT_BLOCKS;)
-		if (!is_page_same(relation, first + b, segment->lsn[b], strategy))
+		if (!is_page_same(relation, first + b, segment->lsn[b], strategy, &likely))
 			hjg_kept_blocks_remove(&same, b);
 	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
 		if (same.words[w] != asked->words[w])
