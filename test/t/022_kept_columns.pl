@@ -300,6 +300,48 @@ cmp_ok($renewed, '<', 10, 'a table that changes between all queries is seldom ma
 cmp_ok($renewed, '>', 0, 'but sometimes');
 is_core('SELECT sum(c.id) FROM c JOIN r USING (k)', 'its rows are right');
 
+# --- a table that nothing has vacuumed: rows that were added, changed or deleted are kept once all snapshots see them alike
+sub old_snapshot
+{
+	my $session = open_session($node);
+	ask($session, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM r');
+	return $session;
+}
+my $grown_rows = q{SELECT 1, count(*), sum(grown.id), sum(v), min(grown.w), count(grown.w) FROM grown JOIN r USING (k)};
+my $grown_groups = q{SELECT grown.w, count(*), sum(v) FROM grown WHERE v > 10 AND w <> 'word 3' GROUP BY w ORDER BY w};
+# from PostgreSQL 16 on, writing leaves blocks at the table's end that it has not used
+sub count_unused { return sql(q{SELECT pg_relation_size('grown') / current_setting('block_size')::int - count(DISTINCT (ctid::text::point)[0]) FROM grown}) }
+sub is_grown_kept
+{
+	my ($name) = @_;
+	is((is_core($_, "$name, $_"))[1], count_unused(), "$name: all of it was kept") for $grown_rows, $grown_groups;
+	return;
+}
+
+sql(q{CREATE TABLE grown (id, k, v, w) AS SELECT g, g % 7, CASE WHEN g % 5 > 0 THEN g % 100 END, CASE WHEN g % 9 > 0 THEN 'word ' || g % 11 END FROM generate_series(1, 60000) g},
+	q{SELECT hjoin_gpu_keep('grown')});
+is_grown_kept('never vacuumed');
+my $old = old_snapshot();
+sql(q{INSERT INTO grown SELECT g, g % 7, g % 100, 'added' FROM generate_series(60001, 72000) g}, q{SELECT hjoin_gpu_keep('grown')});
+my (undef, $live) = is_core($grown_rows, 'added, while a snapshot is older');
+cmp_ok($live, '>', 30, 'blocks that an older snapshot sees otherwise are not kept');
+ask($old, 'COMMIT');
+is_core($grown_rows, 'scans that come by') for 1 .. 40;
+is_grown_kept('added, and kept by scans');
+
+# what changes in few blocks is put up with until it has cost as much as making the segment
+sql(q{UPDATE grown SET v = 7 WHERE id = 100}, q{DELETE FROM grown WHERE id % 30000 = 200});
+(undef, $live) = is_core($grown_rows, 'few changes');
+cmp_ok($live - count_unused(), '>', 0, 'are read live');
+cmp_ok($live - count_unused(), '<=', 5, 'and nothing else is');
+is_core($grown_rows, 'few changes') for 1 .. 5;
+is((is_core($grown_rows, 'few changes'))[1], $live, 'for a while');
+my $nuses = 0;
+my $unused = count_unused();
+$nuses++ while $nuses < 1000 && (blocks_of($grown_rows))[1] > $unused;
+cmp_ok($nuses, '<', 1000, "and are kept in the end ($nuses)");
+is_grown_kept('few changes, kept');
+
 # --- the device process has nothing to lose
 my $before = sql('SELECT sum(bytes) FROM hjoin_gpu_cache');
 my $pid = device_pid($node);
