@@ -149,13 +149,14 @@ typedef struct HjgKeptColumn
 } HjgKeptColumn;
 
 /*
- * A segment. What a reader sees of it does not change, except for map_lsn, fit and the counts. What every use looks at is together,
+ * A segment. What a reader sees of it does not change, except for map_lsn, fit, the counts, and hints on buffers. What every use looks at is together,
  * in few cache lines; what is before it belongs to single blocks.
  */
 typedef struct HjgKeptSegment
 {
 	XLogRecPtr	lsn[HJG_KEPT_BLOCKS];	/* of the heap page */
 	uint32		first_row[HJG_KEPT_BLOCKS + 1];
+	Buffer		likely[HJG_KEPT_BLOCKS];	/* that the block was last seen in; InvalidBuffer: not yet */
 	uint32		nfills;			/* how often it was made */
 	dsa_pointer next_orphan;
 

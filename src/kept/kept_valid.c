@@ -91,6 +91,9 @@ hjg_kept_is_new(Relation relation, AttrNumber attno)
 	return is_new;
 }
 
+/* Pages are prefetched by this number of blocks. */
+#define PREFETCH_BLOCKS 6
+
 /* Bytes of the map that are a segment's. */
 #define MAP_BYTES (HJG_KEPT_BLOCKS * BITS_PER_HEAPBLOCK / BITS_PER_BYTE)
 
@@ -223,27 +226,37 @@ hjg_kept_collect_rows(Relation relation, Buffer buffer, bool all_visible, Transa
 	return XLogRecPtrIsInvalid(*lsn) ? -1 : n;
 }
 
-/* Pin a block, which is probably in that buffer: a table that was read into the pool in order is there in order. */
-static Buffer
-pin_likely(Relation relation, BlockNumber block, Buffer likely, BufferAccessStrategy strategy)
+/* Is a buffer's number one? Hints are not trusted. */
+static bool
+is_buffer(Buffer buffer)
 {
-	if (likely <= NBuffers && ReadRecentBuffer(HJG_LOCATOR(relation), MAIN_FORKNUM, block, likely))
-		return likely;
-	return ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+	return buffer > 0 && buffer <= NBuffers;
 }
 
-/* Is the heap page as it was? *likely: the buffer that it is probably in; then that of the next one. */
-static bool
-is_page_same(Relation relation, BlockNumber block, XLogRecPtr kept_lsn, BufferAccessStrategy strategy, Buffer *likely)
+/* Pin a block, which is probably in the buffer in which it was last seen; notes where it is. */
+static Buffer
+pin_likely(Relation relation, BlockNumber block, Buffer *likely, BufferAccessStrategy strategy)
 {
-	Buffer		buffer = pin_likely(relation, block, *likely, strategy);
+	const Buffer buffer = *likely;
+
+	if (is_buffer(buffer) && ReadRecentBuffer(HJG_LOCATOR(relation), MAIN_FORKNUM, block, buffer))
+		return buffer;
+	return *likely = ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+}
+
+/* Is the heap page of a segment's block as it was? */
+static bool
+is_page_same(Relation relation, HjgKeptSegment *segment, int b, BufferAccessStrategy strategy)
+{
+	const int	later = b + PREFETCH_BLOCKS;
+	Buffer		buffer;
 	bool		same;
 
-	*likely = buffer + 1;
-	if (*likely <= NBuffers)
-		__builtin_prefetch(BufferGetPage(*likely));
+	if (later < segment->nblocks && is_buffer(segment->likely[later]))
+		__builtin_prefetch(BufferGetPage(segment->likely[later]));
+	buffer = pin_likely(relation, hjg_kept_first_block(segment->number) + b, &segment->likely[b], strategy);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	same = BufferGetLSNAtomic(buffer) == kept_lsn;
+	same = BufferGetLSNAtomic(buffer) == segment->lsn[b];
 	UnlockReleaseBuffer(buffer);
 	return same;
 }
@@ -252,12 +265,10 @@ is_page_same(Relation relation, BlockNumber block, XLogRecPtr kept_lsn, BufferAc
 static HjgKeptBlocks
 ask_pages(Relation relation, HjgKeptSegment *segment, const HjgKeptBlocks *asked, BufferAccessStrategy strategy)
 {
-	const BlockNumber first = hjg_kept_first_block(segment->number);
 	HjgKeptBlocks same = *asked;
-	Buffer		likely = 1;
 
 	for (int b = -1; (b = hjg_kept_blocks_next(asked, b + 1, HJG_KEPT_BLOCKS, true)) < HJG_KEPT_BLOCKS;)
-		if (!is_page_same(relation, first + b, segment->lsn[b], strategy, &likely))
+		if (!is_page_same(relation, segment, b, strategy))
 			hjg_kept_blocks_remove(&same, b);
 	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
 		if (same.words[w] != asked->words[w])
