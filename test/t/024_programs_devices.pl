@@ -121,13 +121,15 @@ foreach my $n (2, 4)
 	my @running = map { start_query($node, "$program $queries[$_ % 3]", "many$_") } 0 .. 5;
 	my @answers = map { $node->safe_psql('postgres', "$core $queries[$_]") } 0 .. 2;
 	is((finish_query($running[$_]))[0], $answers[ $_ % 3 ], "$n devices, session $_ of six at a time: core's rows") for 0 .. 5;
+	my $holder = $node->background_psql('postgres');
+	$holder->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
 	my $writer = $node->background_psql('postgres');
 	$writer->query_safe('BEGIN; UPDATE facts SET v = v + 1, s = \'changed\' WHERE id % 97 = 0 AND id < 5000; DELETE FROM dims WHERE id = 77');
 	compare_all($node, $n, 'a change that is not committed');
 	$writer->query_safe('COMMIT');
 	compare_all($node, $n, 'changed blocks');
 	like((run_query($node, $groups, ''))[3], qr/Program Devices: $n\n.*Blocks Read: [1-9]/s, "$n devices: changed blocks are read and sent along");
-	$writer->quit;
+	$_->quit foreach $writer, $holder;
 	ok(defined wait_until(sub { is_idle($node) }, 10), "$n devices: nothing is left leased");
 	$node->stop;
 }
