@@ -2,7 +2,7 @@
  * device_cpu_steps.c
  *	  The steps of a program (layout/hjg_program.h) for many rows at a time, on a thread of the processor.
  *
- * What a step means is said by kernels/hjg_program_steps.h, which has the same steps for one row.  Here each is a loop over a register of
+ * The meaning of a step is in kernels/hjg_program_steps.h, which has the same steps for one row.  Here each is a loop over a register of
  * all rows, of which the compiler makes vector instructions.  The register of a NULL is 0.
  */
 #include <string.h>

@@ -3,7 +3,7 @@
  *	  A program while it runs, and the machine that runs it: a GPU (device_cuda_program.c) or the processor's threads
  *	  (device_cpu_program.c).
  *
- * What is to be done is the same on all machines: tables of these sizes are filled by these pieces of rows (device_program_pipeline.c), and
+ * The work is the same on all machines: tables of these sizes are filled by these pieces of rows (device_program_pipeline.c), and
  * groups are chosen from the last one (device_program_result.c).  A machine has memory, with addresses of its own, and runs the four
  * kernels over pieces.
  */

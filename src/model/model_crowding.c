@@ -1,11 +1,11 @@
 /*
  * model_crowding.c
- *	  What processes that do the same work at once lose to one another: they share memory, caches, units of a core and its clock.
+ *	  Predicts the slowdown of processes that do the same work at once: they share memory, caches, units of a core and its clock.
  *
  * A reader waits for memory. Meanwhile it finds the rows, and does as much of its other work as calibration has found that rows from memory are walked in
  * less time beside that. It is little: few lines can be on their way at once, and the fetching of a page is nearly done when its rows are walked.
  *
- * That is taken to be linear in their number, up to that of the processors, by a slope for each kind of work.  No price includes it: core's
+ * The slowdown is taken to be linear in their number, up to that of the processors, by a slope for each kind of work.  No price includes it: core's
  * prices do not either, and its plans lose as much.  It is in the times that EXPLAIN shows, and where the processes of a plan are compared with a GPU.
  */
 #include <math.h>
