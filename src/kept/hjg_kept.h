@@ -222,11 +222,16 @@ extern PGDLLEXPORT HjgKeptSegment *hjg_kept_pin(HjgKeptHold *hold, uint32 number
 extern PGDLLEXPORT void hjg_kept_unpin(HjgKeptHold *hold, HjgKeptSegment *segment);
 /* Unpin all segments of the hold. */
 extern void hjg_kept_unpin_all(HjgKeptHold *hold);
-/*
- * Estimate the part of a table of so many blocks, of which all of these columns are kept; coded: in codes, not as bytes. *settled: the part
- * of these whose blocks are not all-visible.
- */
-extern double hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos, bool coded, double *settled);
+/* Parts of a table that are kept, by a sample of its segments. */
+typedef struct HjgKeptShares
+{
+	double		kept;			/* segments that have the columns, of all */
+	double		fit;			/* blocks that may be used, as far as is known, of those of kept segments, */
+	double		settled;		/* and those of these that were not all-visible when they were kept */
+} HjgKeptShares;
+
+/* Estimate the parts of a table of so many blocks; coded: the columns are in codes, not bytes. */
+extern HjgKeptShares hjg_kept_shares(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos, bool coded);
 /* Count blocks that were served, read live, and compared with pages. */
 extern void hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live, uint64 verified);
 /* After a difference: let no process use what is kept, until the server starts anew. */

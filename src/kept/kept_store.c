@@ -239,20 +239,20 @@ has_columns(const HjgKeptSegment *segment, Relation relation, int ncolumns, cons
 	return true;
 }
 
-double
-hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos, bool coded, double *settled)
+HjgKeptShares
+hjg_kept_shares(Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos, bool coded)
 {
 	const uint32 nsegments = hjg_kept_count_segments(nblocks);
 	const uint32 step = (nsegments + MOST_SAMPLED - 1) / MOST_SAMPLED;
 	const HjgKeptTable *table;
 	int			nsampled = 0;
 	int			nfound = 0;
-	int			nsettled = 0;
 	int			nkept = 0;
+	int			nfit = 0;
+	int			nsettled = 0;
 
-	*settled = 0;
 	if (nsegments == 0 || !hjg_kept_allows(relation))
-		return 0;
+		return (HjgKeptShares) {0};
 	hjg_kept_memory_attach();
 	LWLockAcquire(&hjg_kept_store->lock, LW_SHARED);
 	table = find_entry(relation);
@@ -266,14 +266,16 @@ hjg_kept_share(Relation relation, BlockNumber nblocks, int ncolumns, const AttrN
 
 			nfound += has_columns(segment, relation, ncolumns, attnos, coded);
 			nkept += segment->nblocks;
+			nfit += hjg_kept_blocks_count(&fit);
 			for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
 				fit.words[w] &= segment->settled.words[w];
 			nsettled += hjg_kept_blocks_count(&fit);
 		}
 	}
 	LWLockRelease(&hjg_kept_store->lock);
-	*settled = (double) nsettled / Max(nkept, 1);
-	return nsampled > 0 ? (double) nfound / nsampled : 0;
+	return (HjgKeptShares) {
+		.kept = (double) nfound / Max(nsampled, 1), .fit = (double) nfit / Max(nkept, 1), .settled = (double) nsettled / Max(nkept, 1)
+	};
 }
 
 void

@@ -248,12 +248,12 @@ pin_likely(Relation relation, BlockNumber block, Buffer *likely, BufferAccessStr
 static bool
 is_page_same(Relation relation, HjgKeptSegment *segment, int b, BufferAccessStrategy strategy)
 {
-	const int	later = b + PREFETCH_BLOCKS;
+	const Buffer later = b + PREFETCH_BLOCKS < segment->nblocks ? segment->likely[b + PREFETCH_BLOCKS] : InvalidBuffer;
 	Buffer		buffer;
 	bool		same;
 
-	if (later < segment->nblocks && is_buffer(segment->likely[later]))
-		__builtin_prefetch(BufferGetPage(segment->likely[later]));
+	if (is_buffer(later))
+		__builtin_prefetch(BufferGetPage(later));
 	buffer = pin_likely(relation, hjg_kept_first_block(segment->number) + b, &segment->likely[b], strategy);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	same = BufferGetLSNAtomic(buffer) == segment->lsn[b];

@@ -167,8 +167,8 @@ typedef struct HjgTableScan
 	int			nread;			/* these and those of conditions */
 } HjgTableScan;
 
-/* Bytes of a kept value, on average. */
-#define HJG_MODEL_KEPT_BYTES 3.0
+/* Size of a kept value, on average: three bytes. */
+#define HJG_MODEL_KEPT_MB (3.0 / (1024 * 1024))
 
 typedef struct HjgScanTimes
 {

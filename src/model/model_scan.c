@@ -45,8 +45,6 @@
 #define KEPT_LINE_LOG 4
 #define KEPT_MISS 0.5
 
-#define KEPT_VALUE_MB (HJG_MODEL_KEPT_BYTES / (1024.0 * 1024.0))
-
 static double
 columns_ns(const HjgUnitCosts *costs, const HjgColumnsRead *columns)
 {
@@ -97,7 +95,7 @@ hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share
 	}
 	tested_ns += core_tested_ns + scan->core_share * CORE_STEP * columns_ns(costs, &scan->core_columns);
 	kept_wanted_ns = scan->passing * scan->nwanted * costs->fixed_column_ns;
-	kept_ns = share * scan->kept_share * (scan->rows * (kept_wanted_ns + kept_tested_ns + scan->nread * KEPT_VALUE_MB * costs->check_mb_ns) +
+	kept_ns = share * scan->kept_share * (scan->rows * (kept_wanted_ns + kept_tested_ns + scan->nread * HJG_MODEL_KEPT_MB * costs->check_mb_ns) +
 										  hjg_model_sparse_ns(costs, scan->rows, scan->passing, scan->nwanted));
 	return (HjgScanTimes) {
 		.own_ns = share * live * (scan->pages * costs->page_ns + scan->rows * (wanted_ns + tested_ns)) + kept_ns,

@@ -328,10 +328,7 @@ is_above_ceiling(PlannerInfo *root, const HjgCandidate *candidate, Cost startup,
 	if (facts->first_rows)
 		total = IS_OTHER_REL(candidate->joinrel) ? 0 : startup;
 	if (facts->ceiling < 0)
-	{
-		facts->ordered_ns = INFINITY;
 		facts->ceiling = find_ceiling(root, facts);
-	}
 	return total > facts->ceiling * WELL_MORE + candidate->spared;
 }
 

@@ -12,6 +12,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/pg_statistic.h"
@@ -71,6 +73,7 @@ hjg_planner_facts(PlannerInfo *root)
 	facts->nsides = root->simple_rel_array_size;
 	facts->sides = palloc0(facts->nsides * sizeof(HjgSideFacts));
 	facts->ceiling = -1;
+	facts->ordered_ns = INFINITY;
 	facts->first_rows = root->limit_tuples >= 0;
 	facts->repeated = is_repeated(root);
 	hjg_planner_begin_pricing(facts);

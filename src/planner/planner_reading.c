@@ -47,7 +47,7 @@ hjg_planner_scan_times(const HjgUnitCosts *costs, const HjgSideFacts *side, cons
 	{
 		scan.unmapped_mb = scan.pages * (BLCKSZ / (1024.0 * 1024.0));
 		scan.mappers = hjg_model_mappers(hjg_planner_processes(path), scan.nranges);
-		scan.kept_unmapped_mb = scan.rows * scan.nread * (HJG_MODEL_KEPT_BYTES / (1024.0 * 1024.0));
+		scan.kept_unmapped_mb = scan.rows * scan.nread * HJG_MODEL_KEPT_MB;
 	}
 	scan.keys_fixed = keys_fixed;
 	return hjg_model_scan(costs, &scan, rows / Max(path->parent->rows, 1));

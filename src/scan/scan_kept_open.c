@@ -112,36 +112,33 @@ visible_share(Relation relation, BlockNumber nblocks)
 	return Min((double) nvisible / Max(counted_of, 1), 1);
 }
 
-/* As hjg_kept_share(); 0 where nothing may be served. */
-static double
-kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos, bool coded, double *settled)
+/* Estimate the parts of a table that are kept; all 0 if they cannot be used. */
+static HjgKeptShares
+kept_shares(Relation relation, BlockNumber nblocks, const Bitmapset *attnos, bool coded)
 {
 	AttrNumber	array[HJG_KEPT_MAX_COLUMNS];
 	int			n = 0;
 
-	*settled = 0;
 	if (!hjg_kept_columns || !can_be_kept(attnos) || IsolationIsSerializable())
-		return 0;
+		return (HjgKeptShares) {0};
 	for (int attno = -1; (attno = bms_next_member(attnos, attno)) >= 0;)
 		array[n++] = attno;
-	return hjg_kept_share(relation, nblocks, n, array, coded, settled);
+	return hjg_kept_shares(relation, nblocks, n, array, coded);
 }
 
 double
 hjg_scan_kept_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos, bool coded)
 {
-	double		settled;
-
-	return kept_share(relation, nblocks, attnos, coded, &settled);
+	return kept_shares(relation, nblocks, attnos, coded).kept;
 }
 
 double
 hjg_scan_served_share(Relation relation, BlockNumber nblocks, const Bitmapset *attnos)
 {
-	double		settled;
-	const double share = kept_share(relation, nblocks, attnos, false, &settled);
+	const HjgKeptShares shares = kept_shares(relation, nblocks, attnos, false);
 
-	return share > 0 ? share * Min(visible_share(relation, nblocks) + settled, 1) : 0;
+	/* blocks that have changed since their last use are neither all-visible nor known to be unfit; settled ones may be all-visible by now */
+	return shares.kept > 0 ? shares.kept * Min(shares.fit, visible_share(relation, nblocks) + shares.settled) : 0;
 }
 
 bool
@@ -261,7 +258,7 @@ can_keep(HjgKeptOpener *opener, BlockNumber block, TransactionId horizon, Buffer
 	return can;
 }
 
-/* Can enough of the open segment's blocks that are not valid be kept now? Asks some pages; all of them if one is enough. */
+/* Can enough of the open segment's blocks that are not valid be kept now? Asks some pages; all of them, if one is enough. */
 static bool
 pays_to_make(HjgKeptOpener *opener, const HjgKeptBlocks *visible, BufferAccessStrategy strategy)
 {
@@ -272,22 +269,20 @@ pays_to_make(HjgKeptOpener *opener, const HjgKeptBlocks *visible, BufferAccessSt
 	int			nvisible = 0;
 	int			nasked = 0;
 	int			nfit = 0;
+	int			step;
 
 	for (int b = -1; (b = hjg_kept_blocks_next(&open->valid, b + 1, open->nblocks, false)) < open->nblocks;)
 		if (hjg_kept_blocks_has(visible, b))
 			nvisible++;
 		else
 			others[nothers++] = open->first_block + b;
-	if (opener->fills_all && nvisible > 0)
-		return true;
-	for (int i = 0; i < nothers && !(opener->fills_all && nfit > 0); i += opener->fills_all ? 1 : Max(nothers / MOST_ASKED, 1))
+	step = opener->fills_all ? 1 : Max(nothers / MOST_ASKED, 1);
+	for (int i = 0; i < nothers; i += step)
 	{
 		nasked++;
 		nfit += can_keep(opener, others[i], horizon, strategy);
 	}
-	if (opener->fills_all)
-		return nfit > 0;
-	return nvisible + (double) nothers * nfit / Max(nasked, 1) > LEAST_PART * (nvisible + nothers);
+	return nvisible + (double) nothers * nfit / Max(nasked, 1) > (opener->fills_all ? 0 : LEAST_PART * (nvisible + nothers));
 }
 
 /* Have enough blocks of the open segment been read live since it was made? Counts those that are not valid. */
