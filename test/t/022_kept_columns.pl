@@ -54,6 +54,14 @@ sub is_kept
 	return ok($kept > 0 && $read == 0, "$name: all of it was kept") || diag("$kept blocks kept, $read read");
 }
 
+# Take a snapshot that keeps changes after it from being kept.
+sub old_snapshot
+{
+	my $session = open_session($node);
+	ask($session, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM r');
+	return $session;
+}
+
 sql('CREATE TABLE r AS SELECT g AS k FROM generate_series(0, 6) g', 'VACUUM r');
 
 # --- types: every 11th value is NULL
@@ -252,6 +260,26 @@ like(sql("$serial $explain $excluded"), qr/Blocks Skipped: [1-9]\d/, 'segments t
 sql('UPDATE q SET n = 1 WHERE id % 4000 = 0');
 is_core('SELECT count(*), sum(q.n) FROM q JOIN r USING (k) WHERE is_odd(q.id + 1)', 'blocks that changed, and kept ones');
 
+# a NULL has the code of the least value, which passes these conditions; behind a block that is read live, rows begin at any bit of the NULLs
+sql(q{CREATE TABLE holes AS SELECT g AS id, g % 7 AS k, CASE WHEN g * 31 % 13 > 2 THEN g % 100 END AS v, CASE WHEN g * 17 % 11 > 1 THEN g % 50 / 10.0 END AS n, CASE WHEN g * 7 % 9 > 0 THEN 'word ' || g % 5 END AS w, repeat('x', g % 23) AS pad
+	FROM generate_series(1, 20000) g}, 'VACUUM ANALYZE holes', q{SELECT hjoin_gpu_keep('holes')});
+my $before = old_snapshot();
+for my $live (0, 1)
+{
+	for my $condition ('v < 60', 'n < 3.3', q{w <> 'word 3'}, q{w IN ('word 0', 'word 2', 'word 4')}, q{v < 60 AND w = 'word 0'}, 'NOT (v > 60) AND n <= 2')
+	{
+		my $query = "SELECT count(*), sum(holes.id) FROM holes JOIN r USING (k) WHERE $condition";
+
+		for ([ 'programs', $serial ], [ 'scans', "$serial SET hjoin_gpu.programs = off; " ])
+		{
+			my (undef, $read) = is_core($query, "NULLs, $condition, $_->[0]", $_->[1]);
+			is($read > 0, $live > 0, "NULLs, $condition, $_->[0]: blocks that are read live");
+		}
+	}
+	sql('UPDATE holes SET pad = pad WHERE id % 6000 = 500');
+}
+ask($before, 'COMMIT');
+
 # --- numerics that go through joins as integers: rows, chains, groups, keys of a join above, batches, files
 sql(q{CREATE TABLE nums AS SELECT g AS id, g % 7 AS k, CASE WHEN g % 11 <> 5 THEN g / 100.0 END AS n, (g % 90)::numeric(8,1) AS p, CASE WHEN g < 9000 THEN (g % 9)::numeric ELSE 'NaN' END AS s
 	FROM generate_series(1, 20000) g}, 'CREATE TABLE dims AS SELECT g AS id, (g % 30)::numeric AS p FROM generate_series(0, 99) g', 'VACUUM ANALYZE nums, dims', q{SELECT hjoin_gpu_keep('nums')});
@@ -301,12 +329,6 @@ cmp_ok($renewed, '>', 0, 'but sometimes');
 is_core('SELECT sum(c.id) FROM c JOIN r USING (k)', 'its rows are right');
 
 # --- a table that nothing has vacuumed: rows that were added, changed or deleted are kept once all snapshots see them alike
-sub old_snapshot
-{
-	my $session = open_session($node);
-	ask($session, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM r');
-	return $session;
-}
 my $grown_rows = q{SELECT 1, count(*), sum(grown.id), sum(v), min(grown.w), count(grown.w) FROM grown JOIN r USING (k)};
 my $grown_groups = q{SELECT grown.w, count(*), sum(v) FROM grown WHERE v > 10 AND w <> 'word 3' GROUP BY w ORDER BY w};
 # from PostgreSQL 16 on, writing leaves blocks at the table's end that it has not used
@@ -343,13 +365,13 @@ cmp_ok($nuses, '<', 1000, "and are kept in the end ($nuses)");
 is_grown_kept('few changes, kept');
 
 # --- the device process has nothing to lose
-my $before = sql('SELECT sum(bytes) FROM hjoin_gpu_cache');
+my $bytes = sql('SELECT sum(bytes) FROM hjoin_gpu_cache');
 my $pid = device_pid($node);
 kill 'KILL', $pid;
 wait_until(sub { (device_pid($node) // $pid) != $pid }, 20);
-is(sql('SELECT sum(bytes) FROM hjoin_gpu_cache'), $before, 'kept columns outlive the device process');
+is(sql('SELECT sum(bytes) FROM hjoin_gpu_cache'), $bytes, 'kept columns outlive the device process');
 is_kept($use, 'and are served');
-cmp_ok($before, '<=', 64 * 1024 * 1024, 'all of it is within the cache size');
+cmp_ok($bytes, '<=', 64 * 1024 * 1024, 'all of it is within the cache size');
 
 is(log_count($node, qr/differ from|have changed in memory/), 0, 'all that was compared with pages and with core is equal');
 is(log_count($node, qr/server process .* was terminated|PANIC|TRAP/), 0, 'no server process died');
