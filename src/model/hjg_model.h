@@ -397,12 +397,15 @@ typedef struct HjgProgramShape
 	int			ntables;
 	double		pages;
 	double		column_pages;	/* pages times the columns that are read of them */
-	double		values;			/* rows times columns, */
-	double		driving_values; /* of these, of the table that drives the last pipeline */
+	double		values;			/* rows times columns */
 	double		probes;			/* rows that are looked up in hash tables, */
-	double		driving_probes; /* of these, by the last pipeline, */
-	double		entered;		/* and rows that are entered into them, */
+	double		entered;		/* and rows that are entered into them */
 	double		collected;		/* rows that are added to groups that another pipeline reads */
+	double		divided_values; /* of each of these, what several GPUs divide; each of them does all of the rest */
+	double		divided_probes;
+	double		divided_entered;
+	double		divided_collected;
+	bool		whole_groups;	/* and each group is on one of them */
 	double		table_bytes;	/* all of which take so much memory, with the groups, on the processor's threads */
 	double		strings;		/* that are tested one by one */
 	double		word_pages;		/* pages times the columns of other strings */
@@ -414,8 +417,8 @@ typedef struct HjgProgramShape
 } HjgProgramShape;
 
 /*
- * Predict the time of a program, with that of the backend that writes it, on so many GPUs: each has a part of the rows of the last pipeline, and
- * makes all hash tables.
+ * Predict the time of a program, with that of the backend that writes it, on so many GPUs: each has a part of the rows that come to the groups, and does
+ * all work for other rows that is not divided.
  */
 extern double hjg_model_program_ns(const HjgProgramShape *shape, int ndevices, int nthreads);
 /* The same on so many threads of the processor. */

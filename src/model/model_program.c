@@ -66,17 +66,18 @@ probe_ns(const HjgProgramShape *shape, const ProgramUnits *units)
 
 /* Predict the work that each of several devices does as a whole. */
 static double
-built_ns(const HjgProgramShape *shape, const ProgramUnits *units)
+work_of_each_ns(const HjgProgramShape *shape, const ProgramUnits *units)
 {
-	return (shape->values - shape->driving_values) * units->value_ns + (shape->probes - shape->driving_probes) * probe_ns(shape, units) +
-		shape->entered * units->enter_ns + shape->collected * units->collect_ns;
+	return (shape->values - shape->divided_values) * units->value_ns + (shape->probes - shape->divided_probes) * probe_ns(shape, units) +
+		(shape->entered - shape->divided_entered) * units->enter_ns + (shape->collected - shape->divided_collected) * units->collect_ns;
 }
 
 /* Predict the work that several devices divide. */
 static double
-grouped_ns(const HjgProgramShape *shape, const ProgramUnits *units)
+work_divided_ns(const HjgProgramShape *shape, const ProgramUnits *units)
 {
-	return shape->driving_values * units->value_ns + shape->driving_probes * probe_ns(shape, units) + shape->grouped * shape->nsteps * units->step_ns;
+	return shape->divided_values * units->value_ns + shape->divided_probes * probe_ns(shape, units) + shape->divided_entered * units->enter_ns +
+		shape->divided_collected * units->collect_ns + shape->grouped * shape->nsteps * units->step_ns;
 }
 
 /* Predict the work of the backend. */
@@ -91,14 +92,14 @@ written_ns(const HjgProgramShape *shape)
 double
 hjg_model_program_ns(const HjgProgramShape *shape, int ndevices, int nthreads)
 {
-	return written_ns(shape) + shape->strings * STRING_NS / nthreads + gpu_units.start_ns + shape->ntables * gpu_units.table_ns + built_ns(shape, &gpu_units) +
-		grouped_ns(shape, &gpu_units) / ndevices + (ndevices - 1) * (DEVICE_NS + shape->ngroups * GROUP_AGAIN_NS);
+	return written_ns(shape) + shape->strings * STRING_NS / nthreads + gpu_units.start_ns + shape->ntables * gpu_units.table_ns + work_of_each_ns(shape, &gpu_units) +
+		work_divided_ns(shape, &gpu_units) / ndevices + (ndevices - 1) * (DEVICE_NS + (shape->whole_groups ? 0 : shape->ngroups) * GROUP_AGAIN_NS);
 }
 
 double
 hjg_model_program_threads_ns(const HjgUnitCosts *costs, const HjgProgramShape *shape, int nthreads)
 {
 	return written_ns(shape) + thread_units.start_ns + shape->ntables * thread_units.table_ns +
-		(shape->strings * STRING_NS + built_ns(shape, &thread_units) + grouped_ns(shape, &thread_units)) / nthreads *
+		(shape->strings * STRING_NS + work_of_each_ns(shape, &thread_units) + work_divided_ns(shape, &thread_units)) / nthreads *
 		costs->program_row_ns / hjg_model_default_costs.program_row_ns;
 }

@@ -188,6 +188,7 @@ typedef struct HjgProgramFigures
 {
 	uint64		nruns;
 	int			ndevices;		/* that have worked at the same time, at most */
+	List	   *division;		/* how these have divided the last one: C strings */
 	uint64		bytes;			/* of the programs */
 	HjgJobStats stats;			/* times of all devices together; memory of one */
 	const char *why;			/* why the last execution had none; or NULL */

@@ -5,7 +5,7 @@
  * Internal to the room "node". node_program.c decides, runs the program and takes its groups; node_program_group.c writes groups,
  * node_program_rows.c the pipelines of scans, node_program_join.c those of joins, node_program_filter.c conditions, node_program_expr.c arguments of aggregates;
  * node_program_column.c the columns of segments. node_program_block.c has the block that all of them write to, and node_program_pipeline.c puts
- * it together.
+ * it together; node_program_divide.c divides it among several devices.
  *
  * Every function that writes returns false, or -1, if something cannot be written; writer->why says what.
  */
@@ -61,6 +61,13 @@ typedef struct HjgToldRows
 	HjgProgramWords *words;		/* numbers of the strings of each collected column */
 } HjgToldRows;
 
+/* The column of a table, in one of the plan's scans; scan is NULL: a value is none, or might be another one by now. */
+typedef struct HjgProgramOrigin
+{
+	const SeqScanState *scan;	/* the first one, of partitions */
+	AttrNumber	attno;
+} HjgProgramOrigin;
+
 /* A column of rows, or an expression: its form, and bounds of its values. */
 typedef struct HjgProgramValue
 {
@@ -73,6 +80,7 @@ typedef struct HjgProgramValue
 	int			collected;		/* column of the pipeline's collection that it is, or -1 */
 	int			reg;			/* register that has it, or -1: the collected column was not loaded yet */
 	int			of_group;		/* likewise: 1 + the number of the group's value that it is; or 0 */
+	HjgProgramOrigin origin;	/* of an integer */
 	HjgProgramWords *words;		/* of a string in a register */
 	const HjgToldRows *rows;	/* of a string by its row: those that it is one of, */
 	AttrNumber	attno;			/* and its attribute */
@@ -108,21 +116,51 @@ typedef struct HjgProgramSource
 	uint32		written;		/* 1 + the number of the test in the program; 0: it is not there */
 } HjgProgramSource;
 
-/* Bytes of the arrays of which programs have parts of their own. */
-typedef struct HjgProgramExtent
-{
-	int			segments;
-	int			columns;
-	int			runs;
-} HjgProgramExtent;
-
-/* A pipeline as one of the programs has it: with a share of its segments. */
+/* The arrays that differ between the programs of several devices: of divided pipelines each has a part of the rows. */
 typedef struct HjgProgramShare
 {
-	HjgProgramPipeline pipeline;
-	HjgProgramExtent start;
-	HjgProgramExtent end;
+	StringInfoData pipelines;
+	StringInfoData tables;
+	StringInfoData segments;
+	StringInfoData columns;
+	StringInfoData runs;
+	HjgProgramPipeline pipeline;	/* that was written last, */
+	HjgProgramPipeline pairs;	/* and one that fills the same table */
 } HjgProgramShare;
+
+/* A look-up: the keys of the rows that are looked up, and those of the table's rows. */
+typedef struct HjgNotedProbe
+{
+	uint32		table;
+	int			nkeys;
+	HjgProgramOrigin driving[HJG_PROGRAM_MAX_KEYS];
+	HjgProgramOrigin built[HJG_PROGRAM_MAX_KEYS];
+} HjgNotedProbe;
+
+/* The keys of a pipeline, as far as they are columns of its table: what it can be divided by follows from these. */
+typedef struct HjgNotedPipeline
+{
+	const HjgToldRows *rows;	/* that it reads; NULL: groups of table `source` */
+	uint32		source;
+	uint32		sink;			/* table that it fills, */
+	uint64		max_rows;		/* and rows of that on all devices together, at most */
+	HjgProgramOrigin keys[HJG_PROGRAM_MAX_KEYS];	/* of groups that it fills */
+	List	   *probes;			/* HjgNotedProbe */
+	bool		divided;		/* each device has the rows with its range of keys: */
+	AttrNumber	divided_by;		/* of values of this column of the rows */
+} HjgNotedPipeline;
+
+/*
+ * How a program is divided: by ranges of a key, or, if `by_segments` is set, only the last pipeline by the numbers of its segments. Device i has the
+ * keys from first[i] on, up to first[i + 1].
+ */
+typedef struct HjgProgramDivision
+{
+	bool		by_segments;
+	bool		whole_groups;	/* each group of the result is on one device */
+	const List *pipelines;		/* HjgNotedPipeline */
+	int64		first[HJG_MAX_DEVICES + 1];
+} HjgProgramDivision;
 
 /*
  * An outer join whose preserved side has several partners for a row, as it was written last below the groups: the side that may be NULL drives the
@@ -145,16 +183,15 @@ struct HjgProgramWriter
 	const char *why;			/* NULL, or the reason why there is no program */
 	EState	   *estate;
 	HjgProgramRowsWriter write_rows;
-	int			nshares;		/* programs that are written, one for each device */
-	HjgProgramShare shares[HJG_MAX_DEVICES];	/* of the pipeline that was written last; only the last one has several */
+	int			nshares;		/* programs that are written, one for each device; 0: the pipelines are only noted */
+	const HjgProgramDivision *division;	/* of several */
+	HjgProgramShare shares[HJG_MAX_DEVICES];
+	uint32		ntables;
+	List	   *noted;			/* HjgNotedPipeline: that were begun */
 
-	/* arrays of the block */
-	StringInfoData pipelines;
-	StringInfoData tables;
+	/* arrays that all programs have, but for the bounds of ranges in these steps */
 	StringInfoData steps;
-	StringInfoData segments;
-	StringInfoData columns;
-	StringInfoData runs;
+	List	   *range_steps;
 	StringInfoData maps;
 	StringInfoData values;
 	StringInfoData arguments;
@@ -164,6 +201,7 @@ struct HjgProgramWriter
 
 	/* the pipeline that is being written */
 	HjgProgramPipeline pipeline;
+	int			range_column;	/* of the collection, by whose ranges it is divided; -1: it is not */
 	HjgCollection collection;
 	TupleDesc	desc;			/* of its table */
 	int			nsources;
@@ -176,8 +214,11 @@ struct HjgProgramWriter
 
 /* ---------- node_program_block.c ---------- */
 
-/* Make a writer of programs for so many devices in the current memory context, which has all that is written. */
-extern HjgProgramWriter *hjg_program_writer_create(EState *estate, HjgProgramRowsWriter write_rows, int ndevices);
+/*
+ * Make a writer of programs for so many devices in the current memory context, which has all that is written; division: of several. Of 0 devices the
+ * pipelines are only noted, without their segments.
+ */
+extern HjgProgramWriter *hjg_program_writer_create(EState *estate, HjgProgramRowsWriter write_rows, int ndevices, const HjgProgramDivision *division);
 /* Note why there is no program; returns false. */
 extern bool hjg_program_refuse(HjgProgramWriter *writer, const char *why);
 /* Take n registers, one after the other; returns the first one, or -1. */
@@ -217,15 +258,15 @@ extern bool hjg_program_describe_class(HjgAggregateState *state, Expr *expr, con
 
 /* ---------- node_program_pipeline.c ---------- */
 
-/* Begin a pipeline over the collection, or over the groups of the table that was written last. */
-extern void hjg_program_begin_pipeline(HjgProgramWriter *writer);
+/* Begin a pipeline over the collection, which has these rows, or over the groups of the table that was written last. */
+extern void hjg_program_begin_pipeline(HjgProgramWriter *writer, const HjgToldRows *rows);
 extern void hjg_program_begin_groups(HjgProgramWriter *writer);
-/* End the pipeline with a table that it fills; last: the result's, for which it is divided among the devices. */
+/* End the pipeline with a table that it fills; last: the result's. */
 extern bool hjg_program_end_pipeline(HjgProgramWriter *writer, HjgProgramTable table, bool last);
-/* End the pipeline but for its table, which another pipeline fills, too. */
-extern bool hjg_program_end_rows(HjgProgramWriter *writer, HjgProgramPipeline *pipeline);
-/* End the current pipeline with the table that the first one fills, too. */
-extern bool hjg_program_end_both(HjgProgramWriter *writer, const HjgProgramPipeline *first, HjgProgramTable table, bool last);
+/* End the pipeline but for its table, which the next one to be ended that way fills, too. */
+extern bool hjg_program_end_rows(HjgProgramWriter *writer);
+/* End the pipeline with the table that one before fills, too. */
+extern bool hjg_program_end_both(HjgProgramWriter *writer, HjgProgramTable table, bool last);
 /* Count the rows, or groups, of the current pipeline, at most. */
 extern uint64 hjg_program_source_rows(const HjgProgramWriter *writer);
 /*
@@ -233,6 +274,22 @@ extern uint64 hjg_program_source_rows(const HjgProgramWriter *writer);
  * or is left out if it has no rows and is not the only one. Returns the number of tasks; 0: it cannot be done.
  */
 extern int	hjg_program_finish(HjgProgramWriter *writer, const HjgProgram *head, const HjgDeviceId *devices, HjgProgramTask *tasks);
+
+/* ---------- node_program_divide.c ---------- */
+
+/* Get what is noted of the pipeline that was begun last. */
+extern HjgNotedPipeline *hjg_program_noted(const HjgProgramWriter *writer);
+/*
+ * Divide a program, whose pipelines have been noted, among devices; false: it cannot be divided. prefer_whole: groups are whole, if that is
+ * possible.
+ */
+extern bool hjg_program_divide(const HjgProgramWriter *noted, int ndevices, bool prefer_whole, HjgProgramDivision *division);
+/* Describe it for EXPLAIN: a list of C strings. */
+extern List *hjg_program_describe_division(const HjgProgramDivision *division);
+/* Write the condition that rows are in the range of a device, if the pipeline, whose collected columns these are, is divided by one. */
+extern bool hjg_program_write_range(HjgProgramWriter *writer, HjgProgramValue *collected);
+/* May a segment have rows that a device has? */
+extern bool hjg_program_has_segment(const HjgProgramWriter *writer, int share, const HjgCollectedSegment *segment, bool last);
 
 /* ---------- node_program_scans.c ---------- */
 

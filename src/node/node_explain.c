@@ -429,6 +429,8 @@ show_program(const HjgAggregateState *state, ExplainState *es)
 		return;
 	ExplainPropertyUInteger("Programs", NULL, figures->nruns, es);
 	show_count("Program Devices", NULL, figures->ndevices, es);
+	if (figures->division != NIL)
+		ExplainPropertyList("Program Division", figures->division, es);
 	if (figures->why != NULL)
 		ExplainPropertyText("Fallback", figures->why, es);
 	show_count("Program Size", "kB", (figures->bytes + 1023) / 1024, es);

@@ -9,7 +9,8 @@
  *
  * The keys of a program's groups are the columns that those of GROUP BY are computed from, and the other columns that the result needs,
  * which these determine. So its groups may be parts of the node's: the node computes its keys of them, and adds up what is equal
- * to its operators. That is done, too, with the groups of several GPUs, each of which has run a program for its share of the rows.
+ * to its operators. That is done, too, with the groups of several GPUs, each of which has run a program for its share of the rows
+ * (node_program_divide.c).
  */
 #include "postgres.h"
 
@@ -47,6 +48,7 @@ typedef struct ProgramRuns
 	HjgProgramWriter *writer;
 	HjgProgramGroups groups;
 	HjgProgram	head;			/* of all programs, without their arrays */
+	List	   *division;		/* how several of them divide the rows: C strings */
 	int			ntasks;
 	HjgProgramTask tasks[HJG_MAX_DEVICES];
 	int			nfetched;
@@ -63,21 +65,55 @@ count_most_groups(const HjgAggregateState *state)
 		get_hash_memory_limit() / (GROUP_BYTES + state->aggregation->record_bytes + state->nkept * sizeof(Datum)) + 1;
 }
 
-/* Write the programs, for as many devices as the writer was made for. */
+/* Write the groups for so many devices, or, for 0, only find out what they are made of; false: they cannot be written. */
 static bool
-write_programs(ProgramRuns *runs, const HjgDeviceId *devices)
+write_for_devices(ProgramRuns *runs, int ndevices, const HjgProgramDivision *division)
 {
-	const CustomScan *cscan = castNode(CustomScan, runs->state->css.ss.ps.plan);
+	HjgAggregateState *state = runs->state;
+	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
 	const List *scalars = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS);
-	const uint64 most_groups = count_most_groups(runs->state);
+	List	   *tables_read = runs->writer != NULL ? runs->writer->tables_read : NIL;
 
-	runs->groups.state = runs->state;
-	runs->head = (HjgProgram) {.max_groups = most_groups};
-	if (!hjg_program_write_groups(runs->writer, &runs->groups, most_groups, list_nth_int(scalars, HJG_AGGREGATE_SCALAR_PROGRAM_GROUPS), true) ||
-		!hjg_program_write_result(runs->writer, &runs->groups, &runs->head))
+	runs->writer = hjg_program_writer_create(state->css.ss.ps.state, hjg_program_write_rows, ndevices, division);
+	runs->writer->tables_read = tables_read;
+	runs->groups = (HjgProgramGroups) {.state = state};
+	return hjg_program_write_groups(runs->writer, &runs->groups, count_most_groups(state), list_nth_int(scalars, HJG_AGGREGATE_SCALAR_PROGRAM_GROUPS), true);
+}
+
+/* Do conditions on groups, or their order, leave some out? */
+static bool
+chooses_groups(const CustomScan *cscan)
+{
+	return cscan->scan.plan.qual != NIL || list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_ORDER) != NIL;
+}
+
+/* Describe a division for EXPLAIN. */
+static List *
+describe_division(const HjgAggregateState *state, const HjgProgramDivision *division)
+{
+	MemoryContext caller = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
+	List	   *names = state->css.ss.ps.instrument != NULL ? hjg_program_describe_division(division) : NIL;
+
+	MemoryContextSwitchTo(caller);
+	return names;
+}
+
+/* Write the programs for these devices, or for the first one if they cannot be divided. */
+static bool
+write_programs(ProgramRuns *runs, const HjgDeviceId *devices, int ndevices)
+{
+	HjgProgramDivision division;
+
+	if (ndevices > 1 && !write_for_devices(runs, 0, NULL))
+		return false;
+	if (ndevices > 1 && !hjg_program_divide(runs->writer, ndevices, chooses_groups(castNode(CustomScan, runs->state->css.ss.ps.plan)), &division))
+		ndevices = 1;
+	runs->division = ndevices > 1 ? describe_division(runs->state, &division) : NIL;
+	runs->head = (HjgProgram) {.max_groups = count_most_groups(runs->state)};
+	if (!write_for_devices(runs, ndevices, ndevices > 1 ? &division : NULL) || !hjg_program_write_result(runs->writer, &runs->groups, &runs->head))
 		return false;
 	/* as much as core's joins and groups of so many processes may have */
-	runs->head.max_bytes = (uint64) get_hash_memory_limit() * hjg_planner_threads() * (runs->writer->tables.len / sizeof(HjgProgramTable));
+	runs->head.max_bytes = (uint64) get_hash_memory_limit() * hjg_planner_threads() * runs->writer->ntables;
 	runs->ntasks = hjg_program_finish(runs->writer, &runs->head, devices, runs->tasks);
 	return runs->ntasks > 0;
 }
@@ -497,14 +533,14 @@ run_and_take(HjgAggregateState *state, HjgDeviceId planned)
 {
 	HjgDeviceId devices[HJG_MAX_DEVICES];
 	const int	ndevices = choose_devices(planned, devices);
-	ProgramRuns runs = {.state = state, .writer = hjg_program_writer_create(state->css.ss.ps.state, hjg_program_write_rows, ndevices)};
+	ProgramRuns runs = {.state = state};
 	HjgProgramFigures *figures = &state->program;
 	HjgReason	reason;
 	HjgReason	gave_up;
 	HjgJobStats stats;
 	ListCell   *lc;
 
-	if (!write_programs(&runs, devices))
+	if (!write_programs(&runs, devices, ndevices))
 	{
 		note_refusal(state);
 		hjg_service_count_fallback(HJG_REASON_PROGRAM_REFUSED);
@@ -525,6 +561,7 @@ run_and_take(HjgAggregateState *state, HjgDeviceId planned)
 	hjg_stats_add(&figures->stats, &stats);
 	figures->nruns++;
 	figures->ndevices = Max(figures->ndevices, runs.ntasks);
+	figures->division = runs.division;
 	for (int i = 0; i < runs.ntasks; i++)
 		figures->bytes += runs.tasks[i].head.nbytes;
 	if (gave_up != HJG_REASON_NONE)

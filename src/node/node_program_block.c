@@ -7,19 +7,28 @@
 #include "node/hjg_program_write.h"
 
 HjgProgramWriter *
-hjg_program_writer_create(EState *estate, HjgProgramRowsWriter write_rows, int ndevices)
+hjg_program_writer_create(EState *estate, HjgProgramRowsWriter write_rows, int ndevices, const HjgProgramDivision *division)
 {
 	HjgProgramWriter *writer = palloc0(sizeof(HjgProgramWriter));
 	StringInfo	arrays[] = {
-		&writer->pipelines, &writer->tables, &writer->steps, &writer->segments, &writer->columns, &writer->runs, &writer->maps,
-		&writer->values, &writer->arguments, &writer->tests.tests, &writer->tests.strings, &writer->tests.bytes, &writer->memory
+		&writer->steps, &writer->maps, &writer->values, &writer->arguments, &writer->tests.tests, &writer->tests.strings, &writer->tests.bytes,
+		&writer->memory
 	};
 
 	writer->estate = estate;
 	writer->write_rows = write_rows;
 	writer->nshares = ndevices;
+	writer->division = division;
 	for (int i = 0; i < lengthof(arrays); i++)
 		initStringInfo(arrays[i]);
+	for (int i = 0; i < ndevices; i++)
+	{
+		HjgProgramShare *share = &writer->shares[i];
+		StringInfo	parts[] = {&share->pipelines, &share->tables, &share->segments, &share->columns, &share->runs};
+
+		for (int p = 0; p < lengthof(parts); p++)
+			initStringInfo(parts[p]);
+	}
 	return writer;
 }
 

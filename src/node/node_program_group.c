@@ -125,6 +125,15 @@ load_key(HjgProgramWriter *writer, HjgProgramGroups *groups, int column, HjgProg
 	return hjg_program_step_new(writer, rounded);
 }
 
+/* Note what column a key of the groups is, if it is one as it is. */
+static void
+note_key(HjgProgramWriter *writer, const HjgProgramGroups *groups, int k, HjgProgramValue *key)
+{
+	if (key->form != HJG_VALUE_INTEGER || groups->rounded[k].low != 0)
+		key->origin.scan = NULL;
+	hjg_program_noted(writer)->keys[k] = key->origin;
+}
+
 /* Load the keys into registers, which the pipeline's end reads. */
 static bool
 write_keys(HjgProgramWriter *writer, HjgProgramGroups *groups)
@@ -156,6 +165,7 @@ write_keys(HjgProgramWriter *writer, HjgProgramGroups *groups)
 		if (reg < 0)
 			return false;
 		writer->pipeline.keys[groups->nkeys] = reg;
+		note_key(writer, groups, groups->nkeys, &groups->key_values[groups->nkeys]);
 		groups->key_of[i] = groups->nkeys;
 		groups->keys[groups->nkeys++] = groups->columns[i];
 	}
@@ -318,6 +328,7 @@ write_preserved_rows(HjgProgramWriter *writer, HjgProgramGroups *groups, uint32 
 		if (!join_values(&groups->key_values[k], &key))
 			return hjg_program_refuse(writer, "a table is kept in another way than before");
 		writer->pipeline.keys[k] = reg;
+		note_key(writer, groups, k, &key);
 	}
 	groups->nrows += hjg_program_source_rows(writer);
 	return true;
@@ -351,7 +362,7 @@ write_groups(HjgProgramWriter *writer, HjgProgramGroups *groups, uint64 most_gro
 {
 	HjgAggregateState *state = groups->state;
 	Bitmapset  *wanted = NULL;
-	HjgProgramPipeline pairs;
+	HjgNotedPipeline *pairs;
 	uint32		first_argument;
 
 	groups->values = palloc0((state->child.ncolumns + 1) * sizeof(HjgProgramValue));
@@ -362,15 +373,17 @@ write_groups(HjgProgramWriter *writer, HjgProgramGroups *groups, uint64 most_gro
 	first_argument = writer->arguments.len / sizeof(HjgProgramArgument);
 	if (!write_arguments(writer, groups))
 		return false;
-	/* several devices have parts of the result's groups */
-	groups->exact = (!last || writer->nshares == 1) && are_groups_exact(groups);
+	/* several devices may have parts of the result's groups */
+	groups->exact = (!last || writer->division == NULL || writer->division->whole_groups) && are_groups_exact(groups);
 	groups->nrows = hjg_program_source_rows(writer);
 	if (writer->outer.join == NULL)
 		return hjg_program_end_pipeline(writer, describe_table(groups, first_argument, most_groups, expected_groups), last);
-	if (last && writer->nshares > 1)
-		return hjg_program_refuse(writer, "several devices would have to divide two pipelines");
-	return hjg_program_end_rows(writer, &pairs) && write_preserved_rows(writer, groups, first_argument) &&
-		hjg_program_end_both(writer, &pairs, describe_table(groups, first_argument, most_groups, expected_groups), last);
+	pairs = hjg_program_noted(writer);
+	if (!hjg_program_end_rows(writer) || !write_preserved_rows(writer, groups, first_argument) ||
+		!hjg_program_end_both(writer, describe_table(groups, first_argument, most_groups, expected_groups), last))
+		return false;
+	pairs->sink = hjg_program_noted(writer)->sink;
+	return true;
 }
 
 bool
@@ -433,6 +446,7 @@ describe_aggregate(const HjgProgramGroups *groups, const HjgAggregate *aggregate
 				return false;
 			*value = groups->arguments[a];
 			value->collected = value->reg = -1;
+			value->origin.scan = NULL;
 			part = aggregate->kind == HJG_AGGREGATE_LEAST || aggregate->kind == HJG_AGGREGATE_NUMERIC_LEAST ? HJG_PROGRAM_GROUP_LEAST : HJG_PROGRAM_GROUP_GREATEST;
 			break;
 		default:

@@ -184,6 +184,8 @@ write_extremes(HjgProgramWriter *writer, WrittenJoin *written, uint64 expected_r
 	note_bounds(written, &table);
 	groups.max_rows = Max(hjg_program_source_rows(writer), 1);
 	groups.expected_rows = Min(expected_rows, groups.max_rows);
+	for (int k = 0; k < written->nkeys; k++)
+		hjg_program_noted(writer)->keys[k] = written->values[written->built][written->keys[written->built][k]].origin;
 	if (!hjg_program_end_pipeline(writer, groups, false))
 		return false;
 	hjg_program_begin_groups(writer);
@@ -202,7 +204,7 @@ write_extremes(HjgProgramWriter *writer, WrittenJoin *written, uint64 expected_r
 			writer->pipeline.payload[i - written->nkeys] = reg;
 	}
 	written->npayload = 2;
-	written->table = writer->tables.len / sizeof(HjgProgramTable);
+	written->table = writer->ntables;
 	return hjg_program_end_pipeline(writer, table, false);
 }
 
@@ -234,7 +236,7 @@ write_build(HjgProgramWriter *writer, WrittenJoin *written, const Bitmapset *pay
 	for (int c = -1; (c = bms_next_member(payload, c)) >= 0;)
 		if (!add_payload(writer, written, c))
 			return false;
-	written->table = writer->tables.len / sizeof(HjgProgramTable);
+	written->table = writer->ntables;
 	note_bounds(written, &table);
 	table.npayload = written->npayload;
 	table.max_rows = hjg_program_source_rows(writer);
@@ -286,6 +288,22 @@ write_exists(HjgProgramWriter *writer, const WrittenJoin *written, int least, bo
 	return true;
 }
 
+/* Note which keys the rows of the pipeline have in common with those of the table. */
+static void
+note_probe(HjgProgramWriter *writer, const WrittenJoin *written)
+{
+	HjgNotedPipeline *noted = hjg_program_noted(writer);
+	HjgNotedProbe *probe = palloc(sizeof(HjgNotedProbe));
+
+	*probe = (HjgNotedProbe) {.table = written->table, .nkeys = written->nkeys};
+	for (int k = 0; k < written->nkeys; k++)
+	{
+		probe->driving[k] = written->values[written->driving][written->keys[written->driving][k]].origin;
+		probe->built[k] = written->values[written->built][written->keys[written->built][k]].origin;
+	}
+	noted->probes = lappend(noted->probes, probe);
+}
+
 /* Write the probe of the table in the current pipeline; sets the values that it gives back. */
 static bool
 write_probe(HjgProgramWriter *writer, const WrittenJoin *written, const Bitmapset *payload)
@@ -309,6 +327,7 @@ write_probe(HjgProgramWriter *writer, const WrittenJoin *written, const Bitmapse
 			.to = first_payload, .left = first_key, .arg = written->table
 		}))
 		return false;
+	note_probe(writer, written);
 	if (copies)
 		hjg_program_release(writer, first_key, written->nkeys);
 	if (written->exists != NULL)
@@ -338,6 +357,7 @@ give_keys(const WrittenJoin *written)
 		built->collected = driving->collected;
 		built->reg = driving->reg;
 		built->of_group = driving->of_group;
+		built->origin = driving->origin;
 	}
 }
 

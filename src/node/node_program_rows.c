@@ -69,7 +69,7 @@ note_segment(HjgProgramWriter *writer, const HjgKeptColumn *column, bool first, 
 
 /* Describe the collected columns. */
 static bool
-describe_values(HjgProgramWriter *writer, HjgProgramValue *values)
+describe_values(HjgProgramWriter *writer, const HjgToldRows *rows, HjgProgramValue *values)
 {
 	const HjgCollection *collection = &writer->collection;
 
@@ -77,7 +77,7 @@ describe_values(HjgProgramWriter *writer, HjgProgramValue *values)
 	{
 		Form_pg_attribute att = TupleDescAttr(writer->desc, collection->attnos[c] - 1);
 
-		values[c] = (HjgProgramValue) {.collected = c, .reg = -1};
+		values[c] = (HjgProgramValue) {.collected = c, .reg = -1, .origin = {rows->scans[0], collection->attnos[c]}};
 		if (!att->attbyval)
 			values[c].form = getBaseType(att->atttypid) == NUMERICOID ? HJG_VALUE_NUMBER : HJG_VALUE_WORD;
 	}
@@ -158,8 +158,8 @@ write_table(HjgProgramWriter *writer, const HjgProgramScans *scans, const HjgTol
 
 	writer->collection = rows->collection;
 	writer->desc = scans->scans[0]->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	hjg_program_begin_pipeline(writer);
-	if (!describe_values(writer, collected) ||
+	hjg_program_begin_pipeline(writer, rows);
+	if (!describe_values(writer, rows, collected) || !hjg_program_write_range(writer, collected) ||
 		(scans->conditions != NULL && !hjg_program_write_filter(writer, scans->conditions, scans->condition_attnos, collected)))
 		return NULL;
 	return collected;

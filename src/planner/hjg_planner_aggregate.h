@@ -61,8 +61,6 @@ extern void hjg_planner_program_input(Path *path, HjgAggregateInput *input);
  * relation.
  */
 extern void hjg_planner_note_groups(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *input_rel, RelOptInfo *grouped_rel);
-/* Keep a subquery's groups, of which path is a GpuAggregate of one process, for the query around (planner_program.c). */
-extern void hjg_planner_keep_program_groups(RelOptInfo *grouped_rel, Path *path, const HjgProgramShape *shape);
 /* Have a program make the groups of this path of the node, which are complete; hjoin_gpu.force leaves no other choice. */
 extern void hjg_planner_set_program(Path *path, const HjgPlannedProgram *program);
 /* Make a path of the groups of the input. */

@@ -21,6 +21,9 @@ hjg_planner_program_exists(const HjgPath *join)
 	return join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI || join->jointype == HJG_JOIN_RIGHT_SEMI || join->jointype == HJG_JOIN_RIGHT_ANTI;
 }
 
+/* Most groups: one process takes them all, where several would divide them, and a filter of a join above may leave few. */
+#define HJG_PROGRAM_MOST_GROUPS 100000
+
 /* ---------- planner_program_memory.c ---------- */
 
 /*
@@ -42,7 +45,7 @@ extern const char *hjg_planner_program_table(PlannerInfo *root, RelOptInfo *rel,
 
 /* Find the best program for a join among those of this pair and of pairs before. */
 extern void hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate);
-/* The time of a program on the device where it takes least: a GPU; if it may be divided, all GPUs (NO_NUMBER); or the processor's threads. */
+/* The time of a program on the device where it takes least: a GPU; if it is divided, all GPUs (NO_NUMBER); or the processor's threads. */
 typedef struct HjgProgramTime
 {
 	HjgDeviceId device;
@@ -50,9 +53,41 @@ typedef struct HjgProgramTime
 	double		priced_ns;		/* and with the risk that it has too little memory */
 } HjgProgramTime;
 
-/* Predict the time of a program. */
-extern HjgProgramTime hjg_planner_program_time(HjgQueryFacts *facts, const HjgProgramShape *shape, bool may_divide);
+/* Predict the time of a program; divided: what several GPUs would do, or NULL if they cannot divide it. */
+extern HjgProgramTime hjg_planner_program_time(HjgQueryFacts *facts, const HjgProgramShape *shape, const HjgProgramShape *divided);
 /* Find the rows of a relation that a program can make; NULL: none. */
 extern const HjgProgramRows *hjg_planner_program_rows(PlannerInfo *root, const RelOptInfo *rel);
+
+/* Groups of a subquery that a program can make, for the query around it. */
+typedef struct HjgProgramGroupsPath
+{
+	const void *mark;			/* of this struct, in a field that others might use, too */
+	Path	   *path;			/* a GpuAggregate of one process */
+	HjgProgramShape shape;
+	List	   *divided;		/* HjgDividedGroups: by which keys several GPUs may divide them */
+} HjgProgramGroupsPath;
+
+/* Groups divided by a key among several GPUs. */
+typedef struct HjgDividedGroups
+{
+	const Var  *key;			/* of the subquery */
+	HjgProgramShape divided;	/* the divided work for them alone */
+} HjgDividedGroups;
+
+/* Keep them with the subquery's grouped relation. */
+extern void hjg_planner_keep_program_groups(RelOptInfo *grouped_rel, HjgProgramGroupsPath kept);
+/* Find them by the subquery's relation; NULL: there are none. */
+extern const HjgProgramGroupsPath *hjg_planner_program_groups(const RelOptInfo *rel);
+
+/* ---------- planner_program_divide.c ---------- */
+
+/* Find by which of their keys several GPUs may divide so many groups of a subquery, that are read: HjgDividedGroups. */
+extern List *hjg_planner_divide_groups(PlannerInfo *root, const RelOptInfo *input_rel, const List *keys, double ngroups);
+/*
+ * Find how several GPUs divide a program that makes these groups of a relation's rows, which are expected to be so many: sets *divided to its shape,
+ * with what they divide. Returns false if they cannot.
+ */
+extern bool hjg_planner_divide_program(PlannerInfo *root, const RelOptInfo *input_rel, const HjgGrouping *grouping, double ngroups,
+									   const HjgProgramShape *shape, HjgProgramShape *divided);
 
 #endif							/* HJG_PLANNER_PROGRAM_H */

@@ -35,32 +35,24 @@
 
 /* ---------- groups of subqueries ---------- */
 
-/* Groups of a subquery that a program can make. */
-typedef struct ProgramGroupsPath
-{
-	const void *mark;			/* of this struct, in a field that others might use, too */
-	Path	   *path;			/* a GpuAggregate of one process */
-	HjgProgramShape shape;
-} ProgramGroupsPath;
-
 static const char groups_mark;
 
 void
-hjg_planner_keep_program_groups(RelOptInfo *grouped_rel, Path *path, const HjgProgramShape *shape)
+hjg_planner_keep_program_groups(RelOptInfo *grouped_rel, HjgProgramGroupsPath kept)
 {
-	ProgramGroupsPath *groups = palloc(sizeof(ProgramGroupsPath));
+	HjgProgramGroupsPath *groups = palloc(sizeof(HjgProgramGroupsPath));
 
-	*groups = (ProgramGroupsPath) {.mark = &groups_mark, .path = path, .shape = *shape};
+	*groups = kept;
+	groups->mark = &groups_mark;
 	/* it belongs to the planner of a foreign server, if there is one */
 	if (grouped_rel->fdwroutine == NULL && grouped_rel->fdw_private == NULL)
 		grouped_rel->fdw_private = groups;
 }
 
-/* Find the groups of a subquery in the query around it, or NULL. */
-static const ProgramGroupsPath *
-find_groups(const RelOptInfo *rel)
+const HjgProgramGroupsPath *
+hjg_planner_program_groups(const RelOptInfo *rel)
 {
-	const ProgramGroupsPath *groups = rel->subroot != NULL ? fetch_upper_rel(rel->subroot, UPPERREL_GROUP_AGG, NULL)->fdw_private : NULL;
+	const HjgProgramGroupsPath *groups = rel->subroot != NULL ? fetch_upper_rel(rel->subroot, UPPERREL_GROUP_AGG, NULL)->fdw_private : NULL;
 
 	return groups != NULL && groups->mark == &groups_mark ? groups : NULL;
 }
@@ -69,7 +61,7 @@ find_groups(const RelOptInfo *rel)
 static const char *
 check_subquery(PlannerInfo *root, RelOptInfo *rel, HjgProgramRows *rows)
 {
-	const ProgramGroupsPath *groups = bms_is_empty(rel->lateral_relids) && rel->subplan_params == NIL && rel->baserestrictinfo == NIL && !IS_DUMMY_REL(rel) ? find_groups(rel) : NULL;
+	const HjgProgramGroupsPath *groups = bms_is_empty(rel->lateral_relids) && rel->subplan_params == NIL && rel->baserestrictinfo == NIL && !IS_DUMMY_REL(rel) ? hjg_planner_program_groups(rel) : NULL;
 	ListCell   *lc;
 
 	foreach(lc, rel->reltarget->exprs)
@@ -169,13 +161,13 @@ hjg_planner_program_rows(PlannerInfo *root, const RelOptInfo *rel)
 	return has_programs(root, facts) ? find_program_rows(facts, rel) : NULL;
 }
 
-/* Predict the time on one GPU, or on all of them where that takes less. */
+/* Predict the time on one GPU, or on all of them where that takes less; divided: NULL, or what they would do. */
 static double
-gpus_ns(const HjgPlannerGpu *gpu, const HjgProgramShape *shape, bool may_divide, HjgDeviceId *device)
+gpus_ns(const HjgPlannerGpu *gpu, const HjgProgramShape *shape, const HjgProgramShape *divided, HjgDeviceId *device)
 {
 	const double one_ns = hjg_model_program_ns(shape, 1, hjg_planner_threads());
-	const double all_ns = hjg_model_program_ns(shape, gpu->ngpus, hjg_planner_threads());
-	const bool	divide = may_divide && gpu->ngpus > 1 && (all_ns < WORTH_DIVIDING * one_ns || hjg_force);
+	const double all_ns = divided != NULL && gpu->ngpus > 1 ? hjg_model_program_ns(divided, gpu->ngpus, hjg_planner_threads()) : DBL_MAX;
+	const bool	divide = all_ns < WORTH_DIVIDING * one_ns || (all_ns < DBL_MAX && hjg_force);
 
 	*device = (HjgDeviceId) {.kind = HJG_KIND_CUDA, .number = divide ? HJG_NO_NUMBER : gpu->number};
 	return divide ? all_ns : one_ns;
@@ -201,13 +193,13 @@ threads_time(const HjgQueryFacts *facts, const HjgProgramShape *shape)
 }
 
 HjgProgramTime
-hjg_planner_program_time(HjgQueryFacts *facts, const HjgProgramShape *shape, bool may_divide)
+hjg_planner_program_time(HjgQueryFacts *facts, const HjgProgramShape *shape, const HjgProgramShape *divided)
 {
 	const HjgPlannerGpu *gpu = hjg_planner_gpu(facts);
 	HjgProgramTime best = {.ns = DBL_MAX, .priced_ns = DBL_MAX};
 
 	if (gpu != NULL)
-		best.ns = best.priced_ns = gpus_ns(gpu, shape, may_divide, &best.device);
+		best.ns = best.priced_ns = gpus_ns(gpu, shape, divided, &best.device);
 	/* hjoin_gpu.force leaves a GPU no rival */
 	if (may_use_threads() && (gpu == NULL || !hjg_force))
 	{
@@ -358,8 +350,8 @@ add_shapes(const HjgProgramShape *built, double built_rows, double table_bytes, 
 	return (HjgProgramShape) {
 		.ntables = built->ntables + driving->ntables, .pages = built->pages + driving->pages,
 		.column_pages = built->column_pages + driving->column_pages,
-		.values = built->values + driving->values, .driving_values = driving->driving_values,
-		.probes = built->probes + driving->probes + driving_rows, .driving_probes = driving->driving_probes + driving_rows,
+		.values = built->values + driving->values, .divided_values = driving->divided_values,
+		.probes = built->probes + driving->probes + driving_rows, .divided_probes = driving->divided_probes + driving_rows,
 		.entered = built->entered + driving->entered + built_rows, .collected = built->collected + driving->collected,
 		.table_bytes = built->table_bytes + driving->table_bytes + table_bytes, .strings = built->strings + driving->strings,
 		.word_pages = built->word_pages + driving->word_pages,
@@ -445,7 +437,7 @@ hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate)
 	known = find_program_rows(facts, candidate->joinrel);
 	if (known == NULL && facts->programs.n == MOST_ROWS)
 		return;
-	if (known != NULL && hjg_planner_program_time(facts, &known->shape, true).priced_ns <= hjg_planner_program_time(facts, &rows.shape, true).priced_ns)
+	if (known != NULL && hjg_planner_program_time(facts, &known->shape, &known->shape).priced_ns <= hjg_planner_program_time(facts, &rows.shape, &rows.shape).priced_ns)
 		return;
 	rows.path = memcpy(palloc(sizeof(HjgPath)), &own, sizeof(HjgPath));
 	if (known != NULL)

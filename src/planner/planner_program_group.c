@@ -26,9 +26,6 @@
 /* Values of a column that is not known to have fewer. */
 #define MANY_VALUES 1e18
 
-/* Most groups: one process takes them all, where several would divide them, and a filter of a join above may leave few. */
-#define MOST_GROUPS 100000
-
 /* Bytes of a group in the node's table, about: its key and counts, and for each argument its totals. */
 #define GROUP_BYTES 80
 #define ARGUMENT_BYTES 56
@@ -172,7 +169,7 @@ find_first_groups(const PlannerInfo *root, const HjgGrouping *grouping, const Pr
 	const TypeCacheEntry *type;
 	Expr	   *expr;
 
-	if (parse->sortClause == NIL || parse->limitCount == NULL || limit < 0 || offset < 0 || limit + offset <= 0 || limit + offset > MOST_GROUPS ||
+	if (parse->sortClause == NIL || parse->limitCount == NULL || limit < 0 || offset < 0 || limit + offset <= 0 || limit + offset > HJG_PROGRAM_MOST_GROUPS ||
 		parse->hasWindowFuncs || parse->hasTargetSRFs || parse->distinctClause != NIL || parse->setOperations != NULL || parse->rowMarks != NIL)
 		return first;
 	clause = linitial(parse->sortClause);
@@ -344,7 +341,7 @@ check_grouping(PlannerInfo *root, const HjgGrouping *grouping, Relids nullable, 
 		if (program->first.n > 0)
 			program->returned = Min(program->returned, program->first.n);
 	}
-	if (program->returned > MOST_GROUPS)
+	if (program->returned > HJG_PROGRAM_MOST_GROUPS)
 		return "groups are too many";
 	return program->returned * (GROUP_BYTES + list_length(grouping->arguments) * ARGUMENT_BYTES) > hjg_planner_facts(root)->hash_memory ?
 		"groups need more than work_mem" : NULL;
@@ -393,7 +390,8 @@ add_groups_between(HjgProgramShape *shape, double rows, double ngroups)
 	shape->collected += rows;
 	shape->probes += ngroups;
 	shape->entered += ngroups;
-	shape->driving_values = shape->driving_probes = 0;
+	/* segments of rows that are no groups' are not divided */
+	shape->divided_values = shape->divided_probes = 0;
 }
 
 /* Add the rows that are fetched for groups: each takes a look at its page, as a page that has changed does. */
@@ -432,6 +430,7 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	const HjgGrouping *last = grouping->distinct != NULL ? &grouping->distinct->whole : grouping;
 	const char *why = facts->programs.why;
 	HjgProgramShape shape;
+	HjgProgramShape divided;
 	double		grouped = input_rel->rows;
 
 	*program = (HjgPlannedProgram) {0};
@@ -451,8 +450,7 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	program->path = rows->path;
 	add_fetched(root, program, &shape);
 	shape.table_bytes += hjg_planner_program_groups_bytes(root, grouping->keys, program->ngroups, list_length(last->arguments), shape.ntables == 1);
-	/* several GPUs would have parts of the groups, of which none can be left out */
-	program->time = hjg_planner_program_time(facts, &shape, program->first.n == 0 && program->ngroups <= MOST_GROUPS && rows->nullable == NULL);
+	program->time = hjg_planner_program_time(facts, &shape, hjg_planner_divide_program(root, input_rel, grouping, program->ngroups, &shape, &divided) ? &divided : NULL);
 	program->number = number_program(root, grouping, program->time.device.kind == HJG_KIND_CPU ? facts->hash_memory : 0);
 	if (hjg_force || !hjg_scan_program_refused(program->number))
 		return true;
@@ -530,5 +528,8 @@ hjg_planner_note_groups(PlannerInfo *root, const HjgGrouping *grouping, RelOptIn
 	shape = rows->shape;
 	shape.table_bytes += hjg_planner_program_groups_bytes(root, columns.numbered, ngroups, list_length(grouping->arguments), shape.ntables == 1);
 	add_groups_between(&shape, input_rel->rows, ngroups);
-	hjg_planner_keep_program_groups(grouped_rel, hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_COMPLETE, input), &shape);
+	hjg_planner_keep_program_groups(grouped_rel, (HjgProgramGroupsPath) {
+		.path = hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_COMPLETE, input), .shape = shape,
+		.divided = hjg_planner_divide_groups(root, input_rel, grouping->keys, ngroups)
+	});
 }

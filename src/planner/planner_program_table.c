@@ -154,7 +154,7 @@ check_table(PlannerInfo *root, const RelOptInfo *rel, HjgProgramShape *shape, bo
 	nread = bms_num_members(used);
 	shape->ntables = 1;
 	shape->pages = rel->pages;
-	shape->values = shape->driving_values = rel->tuples * nread;
+	shape->values = shape->divided_values = rel->tuples * nread;
 	shape->column_pages = rel->pages * (double) nread;
 	return why;
 }
@@ -186,7 +186,7 @@ add_partition_shape(HjgProgramShape *all, const HjgProgramShape *one)
 	all->ntables = 1;
 	all->pages += one->pages;
 	all->values += one->values;
-	all->driving_values += one->driving_values;
+	all->divided_values += one->divided_values;
 	all->column_pages += one->column_pages;
 	all->strings += one->strings;
 	all->word_pages += one->word_pages;

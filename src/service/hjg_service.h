@@ -263,7 +263,7 @@ extern void hjg_job_resume(HjgJob *job);
 extern void hjg_job_release(HjgJob *job);
 
 /* A part of a program's block. */
-#define HJG_PROGRAM_PARTS 20
+#define HJG_PROGRAM_PARTS 14
 
 typedef struct HjgProgramPart
 {

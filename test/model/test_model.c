@@ -497,8 +497,8 @@ test_grouping(void)
 static void
 test_programs(void)
 {
-	const HjgProgramShape small = {.ntables = 2, .values = 2e6, .driving_values = 1e6, .probes = 1e6, .driving_probes = 1e6, .entered = 1e4, .grouped = 1e6, .ngroups = 10, .nsteps = 3};
-	HjgProgramShape large = {.ntables = 2, .values = 2.1e9, .driving_values = 2e9, .probes = 1e9, .driving_probes = 1e9, .entered = 1e6, .grouped = 1e9, .ngroups = 10, .nsteps = 3};
+	const HjgProgramShape small = {.ntables = 2, .values = 2e6, .divided_values = 1e6, .probes = 1e6, .divided_probes = 1e6, .entered = 1e4, .grouped = 1e6, .ngroups = 10, .nsteps = 3};
+	HjgProgramShape large = {.ntables = 2, .values = 2.1e9, .divided_values = 2e9, .probes = 1e9, .divided_probes = 1e9, .entered = 1e6, .grouped = 1e9, .ngroups = 10, .nsteps = 3};
 	HjgUnitCosts even = hjg_model_default_costs;
 	HjgUnitCosts slow = even;
 	HjgProgramShape other;
@@ -507,11 +507,17 @@ test_programs(void)
 	ok(hjg_model_program_ns(&small, 2, 4) > hjg_model_program_ns(&small, 1, 4), "a second GPU does not pay for a program of few rows");
 	ok(hjg_model_program_ns(&large, 2, 4) < 0.55 * hjg_model_program_ns(&large, 1, 4), "it does for one of many rows");
 	ok(hjg_model_program_ns(&large, 4, 4) < hjg_model_program_ns(&large, 2, 4), "and so do more of them");
-	large.driving_values = large.driving_probes = large.grouped = 1e6;
+	large.divided_values = large.divided_probes = large.grouped = 1e6;
 	ok(hjg_model_program_ns(&large, 2, 4) > hjg_model_program_ns(&large, 1, 4), "but not where most of the rows are in hash tables, which each GPU makes");
+	other = large;
+	other.entered = other.divided_entered = 1e9;
+	ok(hjg_model_program_ns(&other, 2, 4) < hjg_model_program_ns(&other, 1, 4) - 5e7, "unless these are divided, too");
 	large.ngroups = 1e6;
-	large.driving_values = 2e9;
+	large.divided_values = 2e9;
 	ok(hjg_model_program_ns(&large, 8, 4) > hjg_model_program_ns(&large, 1, 4), "nor where groups are many");
+	other = large;
+	other.whole_groups = true;
+	ok(hjg_model_program_ns(&other, 8, 4) < hjg_model_program_ns(&large, 8, 4) - 1e9, "which cost less where each is on one GPU");
 	other = large;
 	other.live_pages = 1000;
 	other.live_rows = 50000;
