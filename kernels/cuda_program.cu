@@ -50,7 +50,10 @@ copy_shared(void *to, const void *from, hjg_u32 bytes)
 		((hjg_u64 *) to)[i] = ((const hjg_u64 *) from)[i];
 }
 
-/* Call sink(row, alive) for the rows of the block's pieces, all threads together, until a flag is set. */
+/*
+ * Call sink(row, alive) for the rows of the block's pieces, by warps, until a flag is set.  A warp leaves the piece if the sink returns false for one of its
+ * rows: where a table is full, each takes long to find that out.
+ */
 template <class Sink> HJG_FN void
 run_pieces(const HjgKPipeline &a, const HjgProgramSpace &space, Sink sink)
 {
@@ -78,17 +81,19 @@ run_pieces(const HjgKPipeline &a, const HjgProgramSpace &space, Sink sink)
 			const bool	alive = hjg_program_sees(&a, &piece, row_ix, &row) &&
 				hjg_program_run(&a, space.steps, space.columns, row_ix, &row);
 
-			__syncwarp();
-			sink(row, alive);
+			if (__any_sync(HJG_ALL_LANES, alive) && __any_sync(HJG_ALL_LANES, !sink(row, alive)))
+				break;
 		}
 	}
 }
 
-HJG_FN void
+/* Raise flags; returns whether there are none. */
+HJG_FN bool
 raise_flags(const HjgKPipeline &a, hjg_u32 flags)
 {
 	if (flags != 0 && (*(const volatile hjg_u32 *) a.flags & flags) != flags)
 		atomicOr((hjg_u32 *) a.flags, flags);
+	return flags == 0;
 }
 
 /* ---- hash tables ---- */
@@ -99,8 +104,7 @@ hjg_k_fill_records(const __grid_constant__ HjgKPipeline a)
 	run_pieces(a, divide_space(a), [&](const HjgProgramRow &row, bool alive) {
 		HjgProgramKey key;
 
-		if (alive && hjg_program_sink_key(&a, &row, &key))
-			raise_flags(a, hjg_program_fill(&a, &row, &key, hjg_program_hash(&key)));
+		return !alive || !hjg_program_sink_key(&a, &row, &key) || raise_flags(a, hjg_program_fill(&a, &row, &key, hjg_program_hash(&key)));
 	});
 }
 
@@ -176,6 +180,7 @@ hjg_k_group_rows(const __grid_constant__ HjgKPipeline a)
 	__syncthreads();
 	run_pieces(a, space, [&](const HjgProgramRow &row, bool alive) {
 		hjg_u64    *record = nullptr;
+		bool		fits = true;
 
 		if (alive)
 		{
@@ -189,10 +194,11 @@ hjg_k_group_rows(const __grid_constant__ HjgKPipeline a)
 			if (record == nullptr)
 				record = hjg_program_enter(&a, &a.sink, &key, hash, &row, key.nulls, HJG_RECORD_VISITS, &made);
 			if (record == nullptr)
-				raise_flags(a, HJG_K_TABLE_FULL);
+				fits = raise_flags(a, HJG_K_TABLE_FULL);
 		}
 		__syncwarp();
 		add_rows(a, record, row);
+		return fits;
 	});
 	__syncthreads();
 	for (hjg_u32 slot = threadIdx.x; slot < near.nslots; slot += blockDim.x)
@@ -214,6 +220,7 @@ hjg_k_count_groups(const __grid_constant__ HjgKResult a)
 
 		if (counts && __ffs(same) - 1 == hjg_lane())
 			atomicAdd((unsigned long long *) a.bins + bin, (unsigned long long) __popc(same));
+		return true;
 	});
 }
 
@@ -227,5 +234,6 @@ hjg_k_list_groups(const __grid_constant__ HjgKResult a)
 
 		if (mine)
 			hjg_program_list(&a, hjg_program_group(&a.pipeline.source, row.group), (hjg_u64 *) a.words + place * a.group_words);
+		return true;
 	});
 }

@@ -49,8 +49,11 @@ hjg_program_replace(hjg_u64 *value, hjg_u64 by, int less)
 
 #define HJG_PROGRAM_AT(type, address) ((type *) (size_t) (address))
 
-/* Most records that a search visits: at half load, which tables have at most, one key in a billion needs a hundred. */
-#define HJG_RECORD_VISITS 1024u
+/*
+ * Most records that a search visits.  At half load, for which tables are made, one key in a billion needs a hundred; where there are more keys than
+ * expected, a table is full at seven tenths, before each further one takes long.
+ */
+#define HJG_RECORD_VISITS 256u
 #define HJG_NEAR_VISITS 8u		/* of a block's own table */
 
 /* The head of a record: its state, a bit for each NULL (of groups, of the keys; otherwise of the payload), and a part of the key's hash. */
