@@ -405,7 +405,8 @@ typedef struct HjgProgramShape
 	double		divided_probes;
 	double		divided_entered;
 	double		divided_collected;
-	bool		whole_groups;	/* and each group is on one of them */
+	double		passed;			/* rows of divided tables that all of them read, as they come in another order than the key's */
+	bool		whole_groups;	/* each group is on one of the GPUs */
 	double		table_bytes;	/* all of which take so much memory, with the groups, on the processor's threads */
 	double		strings;		/* that are tested one by one */
 	double		word_pages;		/* pages times the columns of other strings */

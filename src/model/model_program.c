@@ -36,11 +36,13 @@ typedef struct ProgramUnits
 	double		far_probe_ns;	/* more in tables that are in no near cache, */
 	double		enter_ns;		/* entering one into it, */
 	double		collect_ns;		/* adding one to one of many groups, with a second look at its values, */
-	double		step_ns;		/* adding a value to its group */
+	double		step_ns;		/* adding a value to its group, */
+	double		pass_ns;		/* and finding out that a row is another device's */
 } ProgramUnits;
 
 static const ProgramUnits gpu_units = {
-	.start_ns = 1500000, .table_ns = 200000, .value_ns = 0.015, .probe_ns = 0.03, .far_probe_ns = 0, .enter_ns = 0.15, .collect_ns = 0.06, .step_ns = 0.012
+	.start_ns = 1500000, .table_ns = 200000, .value_ns = 0.015, .probe_ns = 0.03, .far_probe_ns = 0, .enter_ns = 0.15, .collect_ns = 0.06, .step_ns = 0.012,
+	.pass_ns = 0.05
 };
 
 /* Costs on a thread where a row of calibration's program (calibrate_program.c) takes the default time. */
@@ -69,7 +71,8 @@ static double
 work_of_each_ns(const HjgProgramShape *shape, const ProgramUnits *units)
 {
 	return (shape->values - shape->divided_values) * units->value_ns + (shape->probes - shape->divided_probes) * probe_ns(shape, units) +
-		(shape->entered - shape->divided_entered) * units->enter_ns + (shape->collected - shape->divided_collected) * units->collect_ns;
+		(shape->entered - shape->divided_entered) * units->enter_ns + (shape->collected - shape->divided_collected) * units->collect_ns +
+		shape->passed * units->pass_ns;
 }
 
 /* Predict the work that several devices divide. */

@@ -59,6 +59,8 @@ typedef struct HjgToldRows
 	int		   *first_segment;	/* and the first segment of each */
 	HjgCollection collection;
 	HjgProgramWords *words;		/* numbers of the strings of each collected column */
+	const struct HjgProgramValue *values;	/* each column described; NULL: not yet */
+	int8	   *told;			/* of those that are strings: told by the number of their row? 1, -1: no; 0: not known */
 } HjgToldRows;
 
 /* The column of a table, in one of the plan's scans; scan is NULL: a value is none, or might be another one by now. */
@@ -159,7 +161,7 @@ typedef struct HjgProgramDivision
 	bool		by_segments;
 	bool		whole_groups;	/* each group of the result is on one device */
 	const List *pipelines;		/* HjgNotedPipeline */
-	int64		first[HJG_MAX_DEVICES + 1];
+	int64		first[HJG_MAX_DEVICES];
 } HjgProgramDivision;
 
 /*

@@ -8,13 +8,16 @@
  * order of the key are divided by segments. A row whose key is NULL has no partner anywhere: the first device has it. Tables that are looked up
  * by other keys are as a whole on each device. Groups are whole if the key is one of theirs; others are parts, which the node adds up.
  *
- * By segments, where the last pipeline reads a table and no key divides any other one: the segments of that table by their numbers.
+ * By segments: those of the table that the last pipeline reads, by their numbers. All other pipelines run as a whole on each device.
  *
- * What can divide a program is known when its pipelines have been written, but not how before that. So they are written once without
- * their segments, which takes less than a tenth of a millisecond, and noted: where a key is a column of the table that drives the pipeline,
- * as it is there (HjgProgramOrigin), and where it is looked up.
+ * The least work of a device decides: where rows do not come in the order of a key, each device reads all of them to find its own.
+ *
+ * By which keys a program can be divided is known when its pipelines have been written, but their segments depend on it. So they are written once
+ * without segments, and noted: which keys are columns of the pipeline's table, as they are there (HjgProgramOrigin), and where they are looked up.
  */
 #include "postgres.h"
+
+#include <float.h>
 
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
@@ -22,8 +25,11 @@
 
 #include "node/hjg_program_write.h"
 
-/* Halvings of the values between which a range may begin, at most. */
-#define MOST_HALVINGS 64
+/* Parts of the key's values by which rows are counted. */
+#define MOST_PARTS 4096
+
+/* The work to find out that a row is another device's, in that for a row of its own. */
+#define PASSED_WORK 0.4
 
 HjgNotedPipeline *
 hjg_program_noted(const HjgProgramWriter *writer)
@@ -181,11 +187,10 @@ list_candidates(const List *pipelines, uint32 result)
 	return candidates;
 }
 
-/* Divide the pipelines by a candidate; returns how many rows of tables it divides. */
-static uint64
+/* Divide the pipelines by a candidate. */
+static void
 divide_by(const List *pipelines, uint32 result, const Candidate *candidate)
 {
-	uint64		nrows = 0;
 	ListCell   *lc;
 
 	foreach(lc, pipelines)
@@ -202,14 +207,6 @@ divide_by(const List *pipelines, uint32 result, const Candidate *candidate)
 		if (pipeline->sink == result)
 			divide_noted(pipelines, pipeline, candidate->k < 0 ? candidate->key : pipeline->keys[candidate->k]);
 	}
-	foreach(lc, pipelines)
-	{
-		const HjgNotedPipeline *pipeline = lfirst(lc);
-
-		if (pipeline->divided && pipeline->rows != NULL)
-			nrows += pipeline->rows->collection.nrows;
-	}
-	return nrows;
 }
 
 /* Count the rows of the last pipeline if its segments may be divided; 0: it reads groups, or another pipeline fills the same ones. */
@@ -227,130 +224,173 @@ count_divisible(const List *pipelines, uint32 result)
 
 /* ---------- the ranges ---------- */
 
-/* Find the column of a segment by which its rows are divided; NULL: its pipeline is not divided by a column. */
-static const HjgKeptColumn *
-find_key_column(const HjgNotedPipeline *pipeline, int segment)
+/* Find the collected column by which the rows of a pipeline are divided; -1: there is none. */
+static int
+find_key_column(const HjgNotedPipeline *pipeline)
 {
-	const HjgCollection *collection = &pipeline->rows->collection;
+	const HjgCollection *collection = pipeline->rows != NULL ? &pipeline->rows->collection : NULL;
 
-	for (int c = 0; c < collection->ncolumns; c++)
+	for (int c = 0; collection != NULL && pipeline->divided_by != InvalidAttrNumber && c < collection->ncolumns; c++)
 		if (collection->attnos[c] == pipeline->divided_by)
-			return collection->segments[segment].columns[c];
-	return NULL;
+			return c;
+	return -1;
 }
 
-/* Values of a key in a segment, as if each of them had as many rows. */
-typedef struct KeyRange
+/* Find the least and the greatest key. */
+static void
+find_key_bounds(const List *pipelines, int64 *least, int64 *greatest)
 {
-	int64		least;
-	int64		greatest;
-	double		nrows;
-} KeyRange;
-
-/* Collect the values of the key in all segments that are divided by it. */
-static KeyRange *
-collect_ranges(const List *pipelines, int *nranges)
-{
-	KeyRange   *ranges;
-	int			most = 0;
 	ListCell   *lc;
 
-	*nranges = 0;
-	foreach(lc, pipelines)
-		most += ((const HjgNotedPipeline *) lfirst(lc))->rows != NULL ? ((const HjgNotedPipeline *) lfirst(lc))->rows->collection.nsegments : 0;
-	ranges = palloc((most + 1) * sizeof(KeyRange));
+	*least = PG_INT64_MAX;
+	*greatest = PG_INT64_MIN;
 	foreach(lc, pipelines)
 	{
 		const HjgNotedPipeline *pipeline = lfirst(lc);
+		const int	c = find_key_column(pipeline);
 
-		for (int s = 0; pipeline->divided_by != InvalidAttrNumber && s < pipeline->rows->collection.nsegments; s++)
+		for (int s = 0; c >= 0 && s < pipeline->rows->collection.nsegments; s++)
 		{
-			const HjgKeptColumn *column = find_key_column(pipeline, s);
+			const HjgKeptColumn *column = pipeline->rows->collection.segments[s].columns[c];
 
-			ranges[(*nranges)++] = (KeyRange) {.least = column->least, .greatest = column->greatest, .nrows = pipeline->rows->collection.segments[s].nrows};
+			*least = Min(*least, column->least);
+			*greatest = Max(*greatest, column->greatest);
 		}
 	}
-	return ranges;
 }
 
-/* Estimate how many rows have keys below this one. */
-static double
-rows_below(const KeyRange *ranges, int nranges, int64 key)
+/* Add the rows of a pipeline to the parts of the key's values, as if each value of a segment had as many; what a part has more than the one before. */
+static void
+add_rows_to(const HjgNotedPipeline *pipeline, int64 least, uint64 width, double *more)
 {
-	double		nrows = 0;
+	const int	c = find_key_column(pipeline);
 
-	for (int i = 0; i < nranges; i++)
-		if (key > ranges[i].least)
-			nrows += ranges[i].nrows * Min(((double) key - ranges[i].least) / ((double) ranges[i].greatest - ranges[i].least + 1), 1);
-	return nrows;
+	for (int s = 0; c >= 0 && s < pipeline->rows->collection.nsegments; s++)
+	{
+		const HjgCollectedSegment *segment = &pipeline->rows->collection.segments[s];
+		const uint64 first = ((uint64) segment->columns[c]->least - (uint64) least) / width;
+		const uint64 last = ((uint64) segment->columns[c]->greatest - (uint64) least) / width;
+		const double nrows = segment->nrows / (double) (last - first + 1);
+
+		more[first] += nrows;
+		more[last + 1] -= nrows;
+	}
 }
 
 /* Find where ranges begin that have about as many rows; false if all keys are the same. */
 static bool
 choose_ranges(const List *pipelines, int n, int64 *first)
 {
-	int			nranges;
-	const KeyRange *ranges = collect_ranges(pipelines, &nranges);
-	int64		least = PG_INT64_MAX;
-	int64		greatest = PG_INT64_MIN;
+	double		more[MOST_PARTS + 1] = {0};
+	double		total = 0;
+	double		below = 0;
+	double		rows = 0;
+	int			part = 0;
+	uint64		width;
+	int64		least;
+	int64		greatest;
+	ListCell   *lc;
 
-	for (int i = 0; i < nranges; i++)
-	{
-		least = Min(least, ranges[i].least);
-		greatest = Max(greatest, ranges[i].greatest);
-	}
+	find_key_bounds(pipelines, &least, &greatest);
 	if (least >= greatest)
 		return false;
+	width = ((uint64) greatest - (uint64) least) / MOST_PARTS + 1;
+	foreach(lc, pipelines)
+		add_rows_to(lfirst(lc), least, width, more);
+	for (int p = 0; p < MOST_PARTS; p++)
+		total += rows += more[p];
 	first[0] = PG_INT64_MIN;
+	rows = 0;
 	for (int i = 1; i < n; i++)
 	{
-		const double wanted = rows_below(ranges, nranges, greatest) / n * i;
-		int64		from = least + 1;
-		int64		to = greatest;
-
-		for (int h = 0; h < MOST_HALVINGS && from < to; h++)
-		{
-			const int64 middle = from + (int64) (((uint64) to - (uint64) from) / 2);
-
-			if (rows_below(ranges, nranges, middle) < wanted)
-				from = middle + 1;
-			else
-				to = middle;
-		}
-		first[i] = from;
+		for (; part < MOST_PARTS && below < total * i / n; part++)
+			below += rows += more[part];
+		first[i] = (int64) ((uint64) least + Min((uint64) Max(part, 1) * width, (uint64) greatest - (uint64) least));
 	}
 	return true;
+}
+
+/* May a segment have rows in the range of a device? */
+static bool
+has_keys_of(const HjgKeptColumn *column, const int64 *first, int device, int ndevices)
+{
+	return (device == 0 && column->has_nulls) ||
+		((device + 1 == ndevices || column->least < first[device + 1]) && column->greatest >= first[device]);
+}
+
+/* ---------- which way ---------- */
+
+/* Count the rows of all tables of a program. */
+static double
+count_table_rows(const List *pipelines)
+{
+	double		nrows = 0;
+	ListCell   *lc;
+
+	foreach(lc, pipelines)
+		nrows += ((const HjgNotedPipeline *) lfirst(lc))->rows != NULL ? ((const HjgNotedPipeline *) lfirst(lc))->rows->collection.nrows : 0;
+	return nrows;
+}
+
+/* Estimate the work of a device if the program is divided by ranges, in rows. */
+static double
+estimate_work(const List *pipelines, int ndevices, const int64 *first)
+{
+	double		work = count_table_rows(pipelines);
+	ListCell   *lc;
+
+	foreach(lc, pipelines)
+	{
+		const HjgNotedPipeline *pipeline = lfirst(lc);
+		const int	c = find_key_column(pipeline);
+
+		for (int s = 0; c >= 0 && s < pipeline->rows->collection.nsegments; s++)
+		{
+			const HjgCollectedSegment *segment = &pipeline->rows->collection.segments[s];
+			int			n = 0;
+
+			for (int i = 0; i < ndevices; i++)
+				n += has_keys_of(segment->columns[c], first, i, ndevices) ? 1 : 0;
+			work -= segment->nrows * (1 - 1.0 / ndevices - PASSED_WORK * Max(n - 1, 0) / ndevices);
+		}
+	}
+	return work;
 }
 
 bool
 hjg_program_divide(const HjgProgramWriter *noted, int ndevices, bool prefer_whole, HjgProgramDivision *division)
 {
+	const List *pipelines = noted->noted;
 	const uint32 result = noted->ntables - 1;
-	const List *candidates = list_candidates(noted->noted, result);
+	const uint64 divisible = count_divisible(pipelines, result);
+	double		least = divisible > 0 ? count_table_rows(pipelines) - divisible * (1 - 1.0 / ndevices) : DBL_MAX;
 	const Candidate *best = NULL;
-	uint64		most = count_divisible(noted->noted, result);
 	ListCell   *lc;
 
-	*division = (HjgProgramDivision) {.by_segments = most > 0, .pipelines = noted->noted};
-	foreach(lc, candidates)
+	*division = (HjgProgramDivision) {.by_segments = divisible > 0, .pipelines = pipelines};
+	foreach(lc, list_candidates(pipelines, result))
 	{
 		const Candidate *candidate = lfirst(lc);
-		const uint64 nrows = divide_by(noted->noted, result, candidate);
+		const bool	whole = prefer_whole && candidate->k >= 0;
+		int64		first[HJG_MAX_DEVICES] = {0};
+		double		work;
 
 		/* whole groups come first, as those that are not wanted are not sent back */
-		if (prefer_whole && best != NULL && best->k >= 0 && candidate->k < 0)
+		if (prefer_whole && !whole && best != NULL && best->k >= 0)
 			continue;
-		if (nrows > most || (prefer_whole && candidate->k >= 0 && (best == NULL || best->k < 0)))
-		{
-			best = candidate;
-			most = nrows;
-		}
+		divide_by(pipelines, result, candidate);
+		if (!choose_ranges(pipelines, ndevices, first))
+			continue;
+		work = estimate_work(pipelines, ndevices, first);
+		if (work >= least && !(whole && (best == NULL || best->k < 0)))
+			continue;
+		best = candidate;
+		least = work;
+		memcpy(division->first, first, sizeof(first));
 	}
 	if (best == NULL)
 		return division->by_segments;
-	(void) divide_by(noted->noted, result, best);
-	if (!choose_ranges(noted->noted, ndevices, division->first))
-		return division->by_segments;
+	divide_by(pipelines, result, best);
 	division->by_segments = false;
 	division->whole_groups = best->k >= 0;
 	return true;
@@ -453,15 +493,10 @@ bool
 hjg_program_has_segment(const HjgProgramWriter *writer, int share, const HjgCollectedSegment *segment, bool last)
 {
 	const HjgProgramDivision *division = writer->division;
-	const HjgKeptColumn *column;
 
 	if (division == NULL)
 		return true;
 	if (division->by_segments)
 		return !last || segment->number % writer->nshares == share;
-	if (writer->range_column < 0)
-		return true;
-	column = segment->columns[writer->range_column];
-	return (share == 0 && column->has_nulls) || ((share + 1 == writer->nshares || column->least < division->first[share + 1]) &&
-												 column->greatest >= division->first[share]);
+	return writer->range_column < 0 || has_keys_of(segment->columns[writer->range_column], division->first, share, writer->nshares);
 }

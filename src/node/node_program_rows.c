@@ -67,12 +67,14 @@ note_segment(HjgProgramWriter *writer, const HjgKeptColumn *column, bool first, 
 	return true;
 }
 
-/* Describe the collected columns. */
+/* Describe the collected columns: all segments are looked at. */
 static bool
-describe_values(HjgProgramWriter *writer, const HjgToldRows *rows, HjgProgramValue *values)
+describe_values(HjgProgramWriter *writer, HjgToldRows *rows)
 {
-	const HjgCollection *collection = &writer->collection;
+	const HjgCollection *collection = &rows->collection;
+	HjgProgramValue *values = palloc0((collection->ncolumns + 1) * sizeof(HjgProgramValue));
 
+	rows->told = palloc0((collection->ncolumns + 1) * sizeof(int8));
 	for (int c = 0; c < collection->ncolumns; c++)
 	{
 		Form_pg_attribute att = TupleDescAttr(writer->desc, collection->attnos[c] - 1);
@@ -85,6 +87,7 @@ describe_values(HjgProgramWriter *writer, const HjgToldRows *rows, HjgProgramVal
 		for (int c = 0; c < collection->ncolumns; c++)
 			if (!note_segment(writer, collection->segments[s].columns[c], s == 0, &values[c]))
 				return false;
+	rows->values = values;
 	return true;
 }
 
@@ -106,7 +109,7 @@ has_compressed_words(const HjgCollectedSegment *segment, int c)
  * many: to number them would take long.
  */
 static bool
-is_told_by_row(const HjgCollection *collection, int c)
+has_many_words(const HjgCollection *collection, int c)
 {
 	uint64		nwords = 0;
 
@@ -119,6 +122,14 @@ is_told_by_row(const HjgCollection *collection, int c)
 			return true;
 	}
 	return false;
+}
+
+static bool
+is_told_by_row(const HjgToldRows *rows, int c)
+{
+	if (rows->told[c] == 0)
+		rows->told[c] = has_many_words(&rows->collection, c) ? 1 : -1;
+	return rows->told[c] > 0;
 }
 
 /* Find the attributes among these that are strings without codes: they are not collected, and told by the numbers of their rows. */
@@ -152,14 +163,18 @@ scan_attributes(const PlanState *plan)
 
 /* Begin a pipeline with the collected rows, and write their conditions; returns values of the collection's columns. */
 static HjgProgramValue *
-write_table(HjgProgramWriter *writer, const HjgProgramScans *scans, const HjgToldRows *rows)
+write_table(HjgProgramWriter *writer, const HjgProgramScans *scans, HjgToldRows *rows)
 {
-	HjgProgramValue *collected = palloc0((rows->collection.ncolumns + 1) * sizeof(HjgProgramValue));
+	const Size	nbytes = (rows->collection.ncolumns + 1) * sizeof(HjgProgramValue);
+	HjgProgramValue *collected;
 
 	writer->collection = rows->collection;
 	writer->desc = scans->scans[0]->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	hjg_program_begin_pipeline(writer, rows);
-	if (!describe_values(writer, rows, collected) || !hjg_program_write_range(writer, collected) ||
+	if (rows->values == NULL && !describe_values(writer, rows))
+		return NULL;
+	collected = memcpy(palloc(nbytes), rows->values, nbytes);
+	if (!hjg_program_write_range(writer, collected) ||
 		(scans->conditions != NULL && !hjg_program_write_filter(writer, scans->conditions, scans->condition_attnos, collected)))
 		return NULL;
 	return collected;
@@ -175,8 +190,7 @@ give_collected(HjgProgramWriter *writer, const HjgToldRows *rows, bool wanted, H
 		hjg_program_release(writer, value->reg, 1);
 		value->reg = -1;
 	}
-	if (value->form == HJG_VALUE_WORD && wanted && TupleDescAttr(writer->desc, writer->collection.attnos[c] - 1)->attlen == -1 &&
-		is_told_by_row(&writer->collection, c))
+	if (value->form == HJG_VALUE_WORD && wanted && TupleDescAttr(writer->desc, writer->collection.attnos[c] - 1)->attlen == -1 && is_told_by_row(rows, c))
 	{
 		value->form = HJG_VALUE_ROW;
 		value->rows = rows;

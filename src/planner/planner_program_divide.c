@@ -70,6 +70,7 @@ add_work(HjgProgramShape *divided, const HjgProgramShape *more)
 	divided->divided_probes += more->divided_probes;
 	divided->divided_entered += more->divided_entered;
 	divided->divided_collected += more->divided_collected;
+	divided->passed += more->passed;
 }
 
 static bool divide_rows(PlannerInfo *root, const RelOptInfo *rel, const Var *key, HjgProgramShape *divided);
@@ -134,8 +135,8 @@ divide_rows(PlannerInfo *root, const RelOptInfo *rel, const Var *key, HjgProgram
 		return divide_join(root, (const HjgPath *) rows->path, key, divided);
 	if (rel->rtekind == RTE_SUBQUERY)
 		return divide_subquery(rel, key, divided);
-	/* if rows come in another order, all keys are looked at */
-	divided->divided_values += Max(rows->shape.values - rel->tuples, 0);
+	divided->divided_values += rows->shape.values;
+	divided->passed += rel->tuples * hjg_planner_column_scattering(root, rel, key->varattno);
 	return true;
 }
 

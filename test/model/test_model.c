@@ -502,6 +502,7 @@ test_programs(void)
 	HjgUnitCosts even = hjg_model_default_costs;
 	HjgUnitCosts slow = even;
 	HjgProgramShape other;
+	HjgProgramShape scattered;
 
 	slow.program_row_ns *= 2;
 	ok(hjg_model_program_ns(&small, 2, 4) > hjg_model_program_ns(&small, 1, 4), "a second GPU does not pay for a program of few rows");
@@ -512,6 +513,9 @@ test_programs(void)
 	other = large;
 	other.entered = other.divided_entered = 1e9;
 	ok(hjg_model_program_ns(&other, 2, 4) < hjg_model_program_ns(&other, 1, 4) - 5e7, "unless these are divided, too");
+	scattered = other;
+	scattered.passed = 2e9;
+	ok(hjg_model_program_ns(&scattered, 2, 4) > hjg_model_program_ns(&other, 1, 4), "by a key in whose order rows come");
 	large.ngroups = 1e6;
 	large.divided_values = 2e9;
 	ok(hjg_model_program_ns(&large, 8, 4) > hjg_model_program_ns(&large, 1, 4), "nor where groups are many");

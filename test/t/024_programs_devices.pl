@@ -134,10 +134,10 @@ my @divided = (
 	# customers are on each device
 	['SELECT c.region, count(*), sum(l.price) FROM lines l JOIN orders o ON o.id = l.order_id JOIN customers c ON c.id = o.customer GROUP BY 1 ORDER BY 1', 'l.order_id o.id'],
 	['SELECT l.order_id, l.line, count(*), sum(s.price) FROM lines l JOIN sales s ON s.order_id = l.order_id AND s.line = l.line GROUP BY 1, 2 ORDER BY 4 DESC NULLS LAST, 1, 2 LIMIT 9', 'l.order_id s.order_id|l.line s.line'],
-	# groups by days are not those of the column; no key divides more than the segments of one table do
+	# groups by days are not those of the column; a key in whose order many rows do not come divides less than segments do
 	['SELECT date_trunc(\'day\', at), count(*), sum(v) FROM orders GROUP BY 1 ORDER BY 1', 'segments of orders'],
 	['SELECT order_id, count(*) FROM lines GROUP BY order_id HAVING count(*) > 2 ORDER BY 1', 'lines.order_id'],
-	['SELECT min(c.region), count(*) FROM lines l JOIN customers c ON c.id = l.k', 'c.id l.k'],
+	['SELECT min(c.region), count(*) FROM lines l JOIN customers c ON c.id = l.k', 'segments of l'],
 	['SELECT count(*), sum(o.v) FROM orders o WHERE o.id BETWEEN 100 AND 200', 'segments of o|']);
 
 sub compare_divided
