@@ -344,6 +344,32 @@ write_probe(HjgProgramWriter *writer, const WrittenJoin *written, const Bitmapse
 	return true;
 }
 
+/* Have NULL for wanted columns of the built side, from[w] of the scan tuple: rows that go on have no partner there. */
+static bool
+give_nulls(HjgProgramWriter *writer, const WrittenJoin *written, const Bitmapset *wanted, const int *from)
+{
+	const int	nouter = written->join->outer.nplan_columns;
+	int			reg = -1;
+
+	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)
+	{
+		HjgProgramValue *value = &written->columns[from[w]];
+
+		if ((from[w] < nouter) != (written->built == HJG_SIDE_PROBE))
+			continue;
+		if (reg < 0)
+			reg = hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_CONSTANT, .high = 1});
+		if (reg < 0)
+			return false;
+		value->reg = reg;
+		value->collected = -1;
+		value->of_group = 0;
+		value->origin.scan = NULL;
+		value->nullable = true;
+	}
+	return true;
+}
+
 /* Have the built side's keys in the driving side's registers: partners have equal ones. */
 static void
 give_keys(const WrittenJoin *written)
@@ -361,10 +387,12 @@ give_keys(const WrittenJoin *written)
 	}
 }
 
-/* Leave out keys of the built side that the driving side has. */
+/* Leave out columns of the built side that the table need not give back: keys that the driving side has, or all, if rows go on without a partner. */
 static Bitmapset *
-drop_keys(const WrittenJoin *written, Bitmapset *payload)
+drop_known(const WrittenJoin *written, Bitmapset *payload)
 {
+	if (written->probe == HJG_PROGRAM_PROBE_SEMI || written->probe == HJG_PROGRAM_PROBE_ANTI)
+		return NULL;
 	for (int k = 0; k < written->nkeys && written->probe == HJG_PROGRAM_PROBE_INNER; k++)
 		payload = bms_del_member(payload, written->keys[written->built][k]);
 	return payload;
@@ -489,10 +517,12 @@ hjg_program_write_join(HjgProgramWriter *writer, HjgJoinState *join, const Bitma
 	payload = bms_copy(written.read[written.built]);
 	if (!find_keys(writer, &written, HJG_SIDE_PROBE) || !find_keys(writer, &written, HJG_SIDE_BUILD))
 		return false;
-	payload = drop_keys(&written, payload);
+	payload = drop_known(&written, payload);
 	if (!write_build(writer, &written, payload) || !write_side(writer, &written, written.driving) || !write_probe(writer, &written, payload))
 		return false;
 	give_keys(&written);
+	if (written.probe == HJG_PROGRAM_PROBE_ANTI && !give_nulls(writer, &written, wanted, from))
+		return false;
 	if (inner && !hjg_program_write_filter(writer, &residual, NULL, written.columns))
 		return false;
 	for (int w = -1; (w = bms_next_member(wanted, w)) >= 0;)

@@ -180,6 +180,14 @@ my @outer = (
 	"SELECT c.id, sum(x.s), count(x.n) FROM customers c LEFT JOIN (SELECT customer, part, sum(price) AS s, count(*) AS n FROM orders JOIN lines ON order_id = id GROUP BY 1, 2) x ON x.customer = c.id GROUP BY 1 ORDER BY 1",
 	"SELECT c.region, count(o.id) $of_customers WHERE EXISTS (SELECT FROM long_texts t WHERE t.id = c.id AND t.text IS NULL) GROUP BY 1 ORDER BY 1");
 my @outer_programs = (1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1);
+# columns of a side that rows have no partner on: core makes an anti join of these
+my $no_order = 'lines l LEFT JOIN orders o ON o.id = l.order_id AND o.note IS NOT NULL';
+my @lonely = (
+	"SELECT l.yes, l.mode, count(*), sum(l.price), count(o.total) FROM $no_order WHERE l.part <> 3 AND l.yes AND o.note IS NULL GROUP BY 1, 2 ORDER BY 1, 2",
+	"SELECT l.mode, o.priority, count(*), max(o.total), min(o.day), sum(o.customer + l.part) FROM $no_order WHERE l.quantity IN (3, 4, 5) AND o.note IS NULL GROUP BY 1, 2 ORDER BY 1, 2",
+	"SELECT o.word, l.yes, count(o.word), sum(CASE WHEN o.total > 5 THEN 1 WHEN l.yes THEN 2 ELSE 3 END) FROM $no_order WHERE l.price > 20 AND o.note IS NULL GROUP BY 1, 2 ORDER BY 1, 2",
+	'SELECT o.priority, count(*), count(l.part), max(l.quantity), min(l.mode) FROM orders o LEFT JOIN lines l ON l.order_id = o.id AND l.part > o.customer WHERE l.order_id IS NULL AND o.total > 3 GROUP BY 1 ORDER BY 1',
+	"SELECT x.n, count(*), count(x.t) FROM (SELECT l.part, count(*) AS n, max(o.total) AS t FROM $no_order WHERE l.yes AND o.note IS NULL GROUP BY 1) x GROUP BY 1 ORDER BY 1");
 # their rows without partners would have to be told from those with some
 my @no_outer = (
 	"SELECT c.id, count(*) $of_customers GROUP BY 1 ORDER BY 1",
@@ -358,6 +366,8 @@ foreach my $i (1 .. 60)
 	}
 	is_cores($node, $query, -1, "random query $i ($query)");
 }
+
+is_cores($node, $lonely[$_], -1, "no partner, query $_") for 0 .. $#lonely;
 
 # --- snapshots, and blocks that are not kept
 sub compare_all
