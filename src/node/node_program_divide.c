@@ -259,6 +259,13 @@ find_key_bounds(const List *pipelines, int64 *least, int64 *greatest)
 	}
 }
 
+/* Find the part of the values from the least one on that has a key. Bounds of kept columns are not trusted. */
+static int
+find_part(int64 key, int64 least, uint64 width)
+{
+	return (int) Min(((uint64) key - (uint64) least) / width, MOST_PARTS - 1);
+}
+
 /* Add the rows of a pipeline to the parts of the key's values, as if each value of a segment had as many; what a part has more than the one before. */
 static void
 add_rows_to(const HjgNotedPipeline *pipeline, int64 least, uint64 width, double *more)
@@ -268,8 +275,9 @@ add_rows_to(const HjgNotedPipeline *pipeline, int64 least, uint64 width, double 
 	for (int s = 0; c >= 0 && s < pipeline->rows->collection.nsegments; s++)
 	{
 		const HjgCollectedSegment *segment = &pipeline->rows->collection.segments[s];
-		const uint64 first = ((uint64) segment->columns[c]->least - (uint64) least) / width;
-		const uint64 last = ((uint64) segment->columns[c]->greatest - (uint64) least) / width;
+		const int	first = find_part(segment->columns[c]->least, least, width);
+		const int	end = find_part(segment->columns[c]->greatest, least, width);
+		const int	last = Max(first, end);
 		const double nrows = segment->nrows / (double) (last - first + 1);
 
 		more[first] += nrows;
@@ -286,6 +294,7 @@ choose_ranges(const List *pipelines, int n, int64 *first)
 	double		below = 0;
 	double		rows = 0;
 	int			part = 0;
+	uint64		span;
 	uint64		width;
 	int64		least;
 	int64		greatest;
@@ -294,7 +303,8 @@ choose_ranges(const List *pipelines, int n, int64 *first)
 	find_key_bounds(pipelines, &least, &greatest);
 	if (least >= greatest)
 		return false;
-	width = ((uint64) greatest - (uint64) least) / MOST_PARTS + 1;
+	span = (uint64) greatest - (uint64) least;
+	width = span / MOST_PARTS + 1;
 	foreach(lc, pipelines)
 		add_rows_to(lfirst(lc), least, width, more);
 	for (int p = 0; p < MOST_PARTS; p++)
@@ -305,7 +315,8 @@ choose_ranges(const List *pipelines, int n, int64 *first)
 	{
 		for (; part < MOST_PARTS && below < total * i / n; part++)
 			below += rows += more[part];
-		first[i] = (int64) ((uint64) least + Min((uint64) Max(part, 1) * width, (uint64) greatest - (uint64) least));
+		/* each range begins where the one before does, or behind it; all but the first one behind the least key */
+		first[i] = (int64) ((uint64) least + (part < MOST_PARTS ? Min((uint64) Max(part, 1) * width, span) : span));
 	}
 	return true;
 }

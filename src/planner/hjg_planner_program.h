@@ -21,9 +21,6 @@ hjg_planner_program_exists(const HjgPath *join)
 	return join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI || join->jointype == HJG_JOIN_RIGHT_SEMI || join->jointype == HJG_JOIN_RIGHT_ANTI;
 }
 
-/* Most groups: one process takes them all, where several would divide them, and a filter of a join above may leave few. */
-#define HJG_PROGRAM_MOST_GROUPS 100000
-
 /* ---------- planner_program_memory.c ---------- */
 
 /*
@@ -85,9 +82,9 @@ extern const HjgProgramGroupsPath *hjg_planner_program_groups(const RelOptInfo *
 extern List *hjg_planner_divide_groups(PlannerInfo *root, const RelOptInfo *input_rel, const List *keys, double ngroups);
 /*
  * Find how several GPUs divide a program that makes these groups of a relation's rows, which are expected to be so many: sets *divided to its shape,
- * with what they divide. Returns false if they cannot.
+ * with what they divide. may_add: they may have parts of the groups, all of which come back. Returns false if they cannot divide it, or there is one.
  */
-extern bool hjg_planner_divide_program(PlannerInfo *root, const RelOptInfo *input_rel, const HjgGrouping *grouping, double ngroups,
+extern bool hjg_planner_divide_program(PlannerInfo *root, const RelOptInfo *input_rel, const HjgGrouping *grouping, double ngroups, bool may_add,
 									   const HjgProgramShape *shape, HjgProgramShape *divided);
 
 #endif							/* HJG_PLANNER_PROGRAM_H */

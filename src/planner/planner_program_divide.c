@@ -149,13 +149,22 @@ add_groups_work(const RelOptInfo *input_rel, double ngroups, HjgProgramShape *di
 	divided->divided_entered += ngroups;
 }
 
+/* Are there several GPUs? */
+static bool
+has_gpus(PlannerInfo *root)
+{
+	const HjgPlannerGpu *gpu = hjg_planner_gpu(hjg_planner_facts(root));
+
+	return gpu != NULL && gpu->ngpus > 1;
+}
+
 List *
 hjg_planner_divide_groups(PlannerInfo *root, const RelOptInfo *input_rel, const List *keys, double ngroups)
 {
 	List	   *all = NIL;
 	ListCell   *lc;
 
-	foreach(lc, keys)
+	foreach(lc, has_gpus(root) ? keys : NIL)
 	{
 		HjgDividedGroups *by_key = palloc0(sizeof(HjgDividedGroups));
 
@@ -239,15 +248,16 @@ try_key(DividedProgram *division, const Var *key, bool whole, double ngroups)
 }
 
 bool
-hjg_planner_divide_program(PlannerInfo *root, const RelOptInfo *input_rel, const HjgGrouping *grouping, double ngroups, const HjgProgramShape *shape,
-						   HjgProgramShape *divided)
+hjg_planner_divide_program(PlannerInfo *root, const RelOptInfo *input_rel, const HjgGrouping *grouping, double ngroups, bool may_add,
+						   const HjgProgramShape *shape, HjgProgramShape *divided)
 {
 	const HjgGrouping *last = grouping->distinct != NULL ? &grouping->distinct->whole : grouping;
-	const bool	may_add = ngroups <= HJG_PROGRAM_MOST_GROUPS;
 	const bool	outer = hjg_planner_program_rows(root, input_rel)->nullable != NULL;
-	DividedProgram	division = {.root = root, .input_rel = input_rel, .grouping = grouping, .shape = shape};
+	DividedProgram division = {.root = root, .input_rel = input_rel, .grouping = grouping, .shape = shape};
 	ListCell   *lc;
 
+	if (!has_gpus(root))
+		return false;
 	foreach(lc, grouping->keys)
 		if (grouping->distinct == NULL || list_member(last->keys, lfirst(lc)))
 			try_key(&division, (const Var *) hjg_scan_strip_relabel(lfirst(lc)), true, shape->ngroups);

@@ -26,6 +26,9 @@
 /* Values of a column that is not known to have fewer. */
 #define MANY_VALUES 1e18
 
+/* Most groups: one process takes them all, where several would divide them, and a filter of a join above may leave few. */
+#define MOST_GROUPS 100000
+
 /* Bytes of a group in the node's table, about: its key and counts, and for each argument its totals. */
 #define GROUP_BYTES 80
 #define ARGUMENT_BYTES 56
@@ -169,7 +172,7 @@ find_first_groups(const PlannerInfo *root, const HjgGrouping *grouping, const Pr
 	const TypeCacheEntry *type;
 	Expr	   *expr;
 
-	if (parse->sortClause == NIL || parse->limitCount == NULL || limit < 0 || offset < 0 || limit + offset <= 0 || limit + offset > HJG_PROGRAM_MOST_GROUPS ||
+	if (parse->sortClause == NIL || parse->limitCount == NULL || limit < 0 || offset < 0 || limit + offset <= 0 || limit + offset > MOST_GROUPS ||
 		parse->hasWindowFuncs || parse->hasTargetSRFs || parse->distinctClause != NIL || parse->setOperations != NULL || parse->rowMarks != NIL)
 		return first;
 	clause = linitial(parse->sortClause);
@@ -319,6 +322,16 @@ check_terms(PlannerInfo *root, const HjgGrouping *grouping, Relids nullable, Pro
 	return find_program_columns(root, grouping, columns) ? NULL : "a key is made of a column that is no integer, numeric or string";
 }
 
+/* Find why so many groups cannot come back, or NULL. */
+static const char *
+refuse_groups(PlannerInfo *root, const HjgGrouping *grouping, double ngroups)
+{
+	if (ngroups > MOST_GROUPS)
+		return "groups are too many";
+	return ngroups * (GROUP_BYTES + list_length(grouping->arguments) * ARGUMENT_BYTES) > hjg_planner_facts(root)->hash_memory ?
+		"groups need more than work_mem" : NULL;
+}
+
 /*
  * Find why a program cannot make the groups of rows, or NULL; sets their number, as a program makes them, which of them are wanted, and how many
  * come back.
@@ -341,10 +354,7 @@ check_grouping(PlannerInfo *root, const HjgGrouping *grouping, Relids nullable, 
 		if (program->first.n > 0)
 			program->returned = Min(program->returned, program->first.n);
 	}
-	if (program->returned > HJG_PROGRAM_MOST_GROUPS)
-		return "groups are too many";
-	return program->returned * (GROUP_BYTES + list_length(grouping->arguments) * ARGUMENT_BYTES) > hjg_planner_facts(root)->hash_memory ?
-		"groups need more than work_mem" : NULL;
+	return refuse_groups(root, grouping, program->returned);
 }
 
 /* Combine a number with the tables of a query, those of its subqueries among them. */
@@ -431,6 +441,7 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	const char *why = facts->programs.why;
 	HjgProgramShape shape;
 	HjgProgramShape divided;
+	bool		may_divide;
 	double		grouped = input_rel->rows;
 
 	*program = (HjgPlannedProgram) {0};
@@ -450,7 +461,8 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	program->path = rows->path;
 	add_fetched(root, program, &shape);
 	shape.table_bytes += hjg_planner_program_groups_bytes(root, grouping->keys, program->ngroups, list_length(last->arguments), shape.ntables == 1);
-	program->time = hjg_planner_program_time(facts, &shape, hjg_planner_divide_program(root, input_rel, grouping, program->ngroups, &shape, &divided) ? &divided : NULL);
+	may_divide = hjg_planner_divide_program(root, input_rel, grouping, program->ngroups, refuse_groups(root, last, program->ngroups) == NULL, &shape, &divided);
+	program->time = hjg_planner_program_time(facts, &shape, may_divide ? &divided : NULL);
 	program->number = number_program(root, grouping, program->time.device.kind == HJG_KIND_CPU ? facts->hash_memory : 0);
 	if (hjg_force || !hjg_scan_program_refused(program->number))
 		return true;

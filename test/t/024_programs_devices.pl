@@ -107,9 +107,15 @@ sub fill_keyed
 		INSERT INTO lines SELECT CASE WHEN g % 19 <> 0 THEN g * 7919::bigint % 10000 - 3500 END, g % 4, g % 6, g % 5000 / 100.0, repeat('x', 900) FROM generate_series(1, 15000) g;
 		CREATE TABLE sales (order_id int, line int, price int, pad text, PRIMARY KEY (order_id, line));
 		INSERT INTO sales SELECT g / 2 - 3000, g % 2, CASE WHEN g % 23 <> 0 THEN g % 700 END, repeat('x', 900) FROM generate_series(1, 14000) g;
-		VACUUM ANALYZE customers, orders, lines, sales;
+		CREATE TABLE ends (k bigint PRIMARY KEY, w int);
+		INSERT INTO ends SELECT g * 922337203685477::bigint, g % 7 FROM generate_series(-9999, 9999, 3) g;
+		INSERT INTO ends VALUES (-9223372036854775808, 1), (9223372036854775807, 2);
+		CREATE TABLE far (k bigint, v int, pad text);
+		INSERT INTO far SELECT CASE g % 5 WHEN 0 THEN -9223372036854775808 WHEN 1 THEN 9223372036854775807 WHEN 2 THEN (g - 2500) * 922337203685477::bigint WHEN 3 THEN g END, g % 100, repeat('x', 900)
+			FROM generate_series(1, 5000) g;
+		VACUUM ANALYZE customers, orders, lines, sales, ends, far;
 		SELECT hjoin_gpu_keep('customers', '{id,region}'), hjoin_gpu_keep('orders', '{id,customer,status,v,at}'),
-			hjoin_gpu_keep('lines', '{order_id,line,k,price}'), hjoin_gpu_keep('sales', '{order_id,line,price}')});
+			hjoin_gpu_keep('lines', '{order_id,line,k,price}'), hjoin_gpu_keep('sales', '{order_id,line,price}'), hjoin_gpu_keep('ends'), hjoin_gpu_keep('far', '{k,v}')});
 	return;
 }
 
@@ -138,6 +144,10 @@ my @divided = (
 	['SELECT date_trunc(\'day\', at), count(*), sum(v) FROM orders GROUP BY 1 ORDER BY 1', 'segments of orders'],
 	['SELECT order_id, count(*) FROM lines GROUP BY order_id HAVING count(*) > 2 ORDER BY 1', 'lines.order_id'],
 	['SELECT min(c.region), count(*) FROM lines l JOIN customers c ON c.id = l.k', 'segments of l'],
+	# the least and the greatest keys that there are
+	['SELECT k, count(*), sum(v) FROM far GROUP BY k HAVING sum(v) > 60 ORDER BY 2 DESC, 1 LIMIT 20', 'far.k'],
+	['SELECT e.w, count(*), sum(f.v) FROM far f LEFT JOIN ends e ON e.k = f.k GROUP BY 1 ORDER BY 1', 'e.k f.k|segments of f'],
+	['SELECT e.w, count(*), sum(e.w) FROM ends e WHERE NOT EXISTS (SELECT FROM far f WHERE f.k = e.k) GROUP BY 1 ORDER BY 1', 'e.k f.k'],
 	['SELECT count(*), sum(o.v) FROM orders o WHERE o.id BETWEEN 100 AND 200', 'segments of o|']);
 
 sub compare_divided
