@@ -91,7 +91,7 @@ select * from cas_same('select k, %s from cas_days group by k', array['sum(extra
 select o.* from hjg_outcome('select string_agg(y::text, '','') from (select date_part(''year'', d) as y from cas_days where k > 5 group by 1) s') o;
 select o.* from hjg_outcome('select string_agg(y::text, '','' order by y) from (select extract(year from d)::int as y from cas_days where k = 7 group by 1) s') o;
 
--- What fails in a branch: only for rows that take it, with core's error.
+-- A branch fails only for rows that take it, with core's error.
 create table cas_edge as select g as id, case when g = 700 then 2147483647 else g end as i4, case when g = 700 then 9223372036854775807 else g end as i8, case when g = 700 then 9e30 else g end as n from generate_series(1, 1000) g;
 analyze cas_edge;
 select list, o.of_core = o.of_ours as equal, o.of_ours from unnest(array['sum(case when id <> 700 then i4 + 1 else 0 end)', 'sum(case when id = 700 then i4 + 1 else 0 end)', 'sum(case when i4 < 1000000 then i4 * 2 end)', 'sum(i4 + 1) filter (where id <> 700)', 'sum(i4 + 1) filter (where id > 600)',

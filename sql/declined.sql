@@ -1,4 +1,4 @@
--- What is left to core, with the reason.
+-- Joins that are left to core, with the reason.
 set hjoin_gpu.force = on;
 set hjoin_gpu.explain_declined = on;
 create function hjg_used(query text) returns bool language sql as $$ select coalesce(bool_or(x like '%GpuHashJoin%'), false) from hjg_plan(query) x $$;

@@ -1,4 +1,4 @@
--- What core is told to expect: rows of joins on the columns of a key, workers of a parallel hash join.
+-- Tests what core is told to expect: rows of joins on the columns of a key, workers of a parallel hash join.
 set client_min_messages = warning;
 set max_parallel_workers_per_gather = 0;
 -- the rows that are expected of a query, to two digits, and those that come

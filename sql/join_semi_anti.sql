@@ -41,7 +41,7 @@ create table medium as select g as id, g % 9000 as k, g % 7 as v, repeat('x', 20
 insert into medium select g, null, g, null from generate_series(1, 50) g;
 vacuum analyze few, many, few_skewed, many_skewed, few_none, many_none, medium;
 set hjoin_gpu.build_tuple_cost = 0.1;
--- What becomes of this query, both with exists and with not exists in place of the %s: the types, the rows, and whether they are core's.
+-- Shows what becomes of this query, both with exists and with not exists in place of the %s: the types, the rows, and whether they are core's.
 create function semi_anti(query text, out types text, out rows bigint[], out equal bool) language plpgsql as $$
 declare
 	kind text;

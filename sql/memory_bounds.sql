@@ -1,4 +1,4 @@
--- What a join keeps in memory depends on hash_mem, not on how wide its rows are or how many have gone by.
+-- The memory that a join keeps depends on hash_mem, not on how wide its rows are or how many have gone by.
 set client_min_messages = warning;
 set hjoin_gpu.force = on;
 set max_parallel_workers_per_gather = 0;

@@ -61,7 +61,7 @@ vacuum analyze pgr_wide;
 select * from hjg_same_groups('select k, sum(n), avg(n), sum(n * 1e18), sum(n * n * n), sum(i), avg(i) from pgr_wide group by k');
 select * from hjg_same_groups('select k % 2, sum(n * 1e19), sum(i) from pgr_wide group by 1');
 
--- What stands above: sorts, limits, other groupings, subqueries that are partial paths of their query.
+-- Tests what stands above: sorts, limits, other groupings, subqueries that are partial paths of their query.
 select * from hjg_same_groups('select k, count(*) from pgr group by k order by count(*) desc, k limit 20');
 select * from hjg_same_groups('select distinct n from (select k, count(*) as n from pgr group by k) q');
 select * from hjg_same_groups('select k, count(*), rank() over (order by count(*), k) from pgr group by k');

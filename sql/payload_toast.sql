@@ -1,4 +1,4 @@
--- What the rows carry: wide, compressed, external, missing, dropped.
+-- Rows carry columns that are wide, compressed, external, missing or dropped.
 set client_min_messages = warning;
 set hjoin_gpu.force = on;
 create table wide_l (id int, gone int, k int, small text, big text, ext text, arr int[], n numeric);

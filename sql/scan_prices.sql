@@ -1,4 +1,4 @@
--- What a scan is expected to take: by where in the row its columns lie, and by its conditions.
+-- Tests what a scan is expected to take: by where in the row its columns lie, and by its conditions.
 set client_min_messages = warning;
 set max_parallel_workers_per_gather = 0;
 set enable_mergejoin = off;

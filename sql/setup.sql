@@ -93,7 +93,7 @@ begin
 	end loop;
 end $$;
 
--- What a query of one value returns or fails with, by core and by ours.
+-- Tells what a query of one value returns or fails with, by core and by ours.
 create function hjg_outcome(query text, out of_core text, out of_ours text) language plpgsql set hjoin_gpu.enabled = on set hjoin_gpu.force = on as $$
 declare
 	outcome text;
@@ -143,7 +143,7 @@ begin
 	node := node and res.node;
 end $$;
 
--- How many jobs are left once those of ended statements had time to go.
+-- Counts the jobs that are left once those of ended statements had time to go.
 create function hjg_jobs_left() returns bigint
 language plpgsql as $$
 declare

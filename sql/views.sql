@@ -1,4 +1,4 @@
--- What the extension shows of itself.
+-- Tests what the extension shows of itself.
 set hjoin_gpu.force = on;
 -- how many rows reach a join is the Bloom filter's doing, which is not made for every device
 set hjoin_gpu.device = 'cpu';

@@ -148,12 +148,11 @@ typedef struct HjgNotedPipeline
 	uint64		max_rows;		/* and rows of that on all devices together, at most */
 	HjgProgramOrigin keys[HJG_PROGRAM_MAX_KEYS];	/* of groups that it fills */
 	List	   *probes;			/* HjgNotedProbe */
-	bool		divided;		/* each device has the rows with its range of keys: */
-	AttrNumber	divided_by;		/* of values of this column of the rows */
+	AttrNumber	divided_by;		/* column of the rows by whose ranges devices divide them; or 0 */
 } HjgNotedPipeline;
 
 /*
- * How a program is divided: by ranges of a key, or, if `by_segments` is set, only the last pipeline by the numbers of its segments. Device i has the
+ * The division of a program: by ranges of a key, or, if `by_segments` is set, only the last pipeline by the numbers of its segments. Device i has the
  * keys from first[i] on, up to first[i + 1].
  */
 typedef struct HjgProgramDivision

@@ -109,7 +109,6 @@ divide_noted(const List *pipelines, HjgNotedPipeline *pipeline, HjgProgramOrigin
 	ListCell   *lc;
 	ListCell   *lc2;
 
-	pipeline->divided = true;
 	if (pipeline->rows != NULL)
 		pipeline->divided_by = key.attno;
 	else
@@ -194,12 +193,7 @@ divide_by(const List *pipelines, uint32 result, const Candidate *candidate)
 	ListCell   *lc;
 
 	foreach(lc, pipelines)
-	{
-		HjgNotedPipeline *pipeline = lfirst(lc);
-
-		pipeline->divided = false;
-		pipeline->divided_by = InvalidAttrNumber;
-	}
+		((HjgNotedPipeline *) lfirst(lc))->divided_by = InvalidAttrNumber;
 	foreach(lc, pipelines)
 	{
 		HjgNotedPipeline *pipeline = lfirst(lc);
@@ -228,9 +222,9 @@ count_divisible(const List *pipelines, uint32 result)
 static int
 find_key_column(const HjgNotedPipeline *pipeline)
 {
-	const HjgCollection *collection = pipeline->rows != NULL ? &pipeline->rows->collection : NULL;
+	const HjgCollection *collection = pipeline->divided_by != InvalidAttrNumber ? &pipeline->rows->collection : NULL;
 
-	for (int c = 0; collection != NULL && pipeline->divided_by != InvalidAttrNumber && c < collection->ncolumns; c++)
+	for (int c = 0; collection != NULL && c < collection->ncolumns; c++)
 		if (collection->attnos[c] == pipeline->divided_by)
 			return c;
 	return -1;
@@ -478,14 +472,14 @@ hjg_program_write_range(HjgProgramWriter *writer, HjgProgramValue *collected)
 {
 	const HjgProgramDivision *division = writer->division;
 	const HjgNotedPipeline *noted = division == NULL || division->by_segments ? NULL : list_nth(division->pipelines, list_length(writer->noted) - 1);
-	int			c = 0;
+	const int	c = noted != NULL ? find_key_column(noted) : -1;
 	int			value;
 	int			inside;
 
-	if (noted == NULL || noted->divided_by == InvalidAttrNumber)
+	if (c < 0)
 		return true;
-	while (writer->collection.attnos[c] != noted->divided_by)
-		c++;
+	/* both times the same rows are read */
+	Assert(noted->rows == hjg_program_noted(writer)->rows);
 	writer->range_column = c;
 	value = load_or_least(writer, &collected[c]);
 	if (value < 0)

@@ -1,4 +1,4 @@
--- What happens in a shop: :rows events of users with products, with columns as users declare them.
+-- A shop: :rows events of users with products, with columns as users declare them.
 \set ON_ERROR_STOP on
 -- blocks of a transaction whose commit is not on disk yet do not become all-visible, and are not kept
 set synchronous_commit = on;

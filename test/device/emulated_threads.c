@@ -9,7 +9,7 @@
  * depends on the order of threads has a chance to be wrong.  A block is poisoned in shared memory, and must
  * not write beyond what the launch asked for.
  *
- * What it cannot show: races between two waits, and what depends on blocks that run at the same time.
+ * It cannot show races between two waits, and what depends on blocks that run at the same time.
  */
 /* the checked longjmp() of some systems takes a jump to another stack for an error */
 #undef _FORTIFY_SOURCE

@@ -1,4 +1,4 @@
--- How many rows each kind of join has, by arithmetic.
+-- Counts the rows that each kind of join has, by arithmetic.
 BEGIN;
 SELECT plan(21);
 SET LOCAL hjoin_gpu.force = on;

@@ -1,4 +1,4 @@
--- What is equal, is joined: equality by type.
+-- Equal values are joined: equality by type.
 BEGIN;
 SELECT plan(36);
 SET LOCAL hjoin_gpu.force = on;
