@@ -38,7 +38,7 @@ typedef struct RankedRows
 /* ---- bits ---- */
 
 /* Set bits of a word; returns flags. */
-static hjg_u32
+HJG_PROGRAM_STEP hjg_u32
 set_bits(const RankedRows *ranked, hjg_u64 word, hjg_u64 bits)
 {
 	hjg_u64    *to = &ranked->ranks->words[word].bits;
@@ -51,7 +51,7 @@ set_bits(const RankedRows *ranked, hjg_u64 word, hjg_u64 bits)
 }
 
 /* Set the bits of rows whose distances from the least key are known; those of one word that follow each other at once. */
-static hjg_u32
+HJG_PROGRAM_STEP hjg_u32
 set_all_bits(const RankedRows *ranked, const hjg_u64 *distances, hjg_u32 n)
 {
 	hjg_u32		flags = 0;
@@ -74,7 +74,7 @@ set_all_bits(const RankedRows *ranked, const hjg_u64 *distances, hjg_u32 n)
 }
 
 /* Find the distances of the keys from the least one, of *n rows; those with NULL are left out. Returns flags. */
-static hjg_u32
+HJG_PROGRAM_STEP hjg_u32
 find_distances(const HjgKPipeline *a, const HjgCpuRanks *ranks, HjgCpuRows *rows, hjg_u32 *n)
 {
 	const int64_t *keys = rows->regs[a->keys[0]];
@@ -87,6 +87,7 @@ find_distances(const HjgKPipeline *a, const HjgCpuRanks *ranks, HjgCpuRows *rows
 		const hjg_u64 distance = (hjg_u64) keys[i] - (hjg_u64) ranks->least;
 		const bool	isnull = (rows->nulls[i] & mask) != 0;
 
+		__builtin_prefetch(&ranks->words[distance / 64], 1);
 		rows->hashes[*n] = distance;
 		rows->chosen[*n] = (hjg_u16) i;
 		*n += !isnull;
@@ -96,7 +97,7 @@ find_distances(const HjgKPipeline *a, const HjgCpuRanks *ranks, HjgCpuRows *rows
 }
 
 /* Extend the bounds of the values of a register, which may be NULL. */
-static void
+HJG_PROGRAM_STEP void
 note_values(HjgCpuBounds *bounds, const HjgCpuRows *rows, hjg_u32 reg)
 {
 	const int64_t *values = rows->regs[reg];
@@ -124,7 +125,7 @@ note_values(HjgCpuBounds *bounds, const HjgCpuRows *rows, hjg_u32 reg)
 }
 
 /* Mark the rows of a piece. */
-static void
+HJG_PROGRAM_STEP void
 mark_piece_rows(HjgCpuWorker *worker)
 {
 	const HjgCpuRows *rows = &worker->rows;
@@ -140,7 +141,7 @@ mark_piece_rows(HjgCpuWorker *worker)
 }
 
 /* A sink of rows: set the bits of their keys, mark them, and find the bounds of the payload. */
-static hjg_u32
+HJG_PROGRAM_STEP hjg_u32
 note_rows(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 {
 	RankedRows *ranked = arg;
@@ -158,6 +159,8 @@ note_rows(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 		note_values(&worker->bounds[v], rows, a->values[v].reg);
 	return flags;
 }
+
+HJG_CPU_DEFINE_WIDE(note_rows)
 
 /* Count the bits before each word; returns how many there are. */
 static hjg_u64
@@ -294,7 +297,7 @@ rank_keys(RankedRows *ranked, hjg_u32 *flags, hjg_u64 *nranks)
 		TRY(alloc_zeros(run, ranked->marks_bytes, &ranked->marks));
 	}
 	TRY(launch_all(ranked, (RowsLaunch) {
-		.kernel = HJG_KERNEL_FILL_RECORDS, .sink = note_rows, .sink_arg = ranked, .keys_only = table->has_groups
+		.kernel = HJG_KERNEL_FILL_RECORDS, .sink = HJG_CPU_SINK(note_rows), .sink_arg = ranked, .keys_only = table->has_groups
 	}, flags));
 	if (table->has_groups && ranked->has_null)
 		ranks->words[nvalues / 64].bits |= 1ull << nvalues % 64;
@@ -336,7 +339,7 @@ plan_fields(const HjgCpuBounds *all_bounds, hjg_u32 nfields, HjgCpuRanks *ranks)
 		memcpy(rows->packed[c] + field->offset, &part, sizeof(part)); \
 	}
 
-static hjg_u32
+HJG_PROGRAM_STEP hjg_u32
 pack_field(const HjgCpuField *field, const HjgCpuRows *rows, hjg_u32 n, const int64_t *values)
 {
 	hjg_u64		all = 0;
@@ -363,7 +366,7 @@ pack_field(const HjgCpuField *field, const HjgCpuRows *rows, hjg_u32 n, const in
 }
 
 /* Write the bits of NULLs of the records of rows, and make these values the least ones; false: there were none before. */
-static bool
+HJG_PROGRAM_STEP bool
 pack_nulls(const HjgKPipeline *a, const HjgCpuRanks *ranks, HjgCpuRows *rows, hjg_u32 n)
 {
 	for (hjg_u32 c = 0; c < n; c++)
@@ -388,7 +391,7 @@ pack_nulls(const HjgKPipeline *a, const HjgCpuRanks *ranks, HjgCpuRows *rows, hj
 }
 
 /* A sink of rows, which have their bits: write the records. */
-static hjg_u32
+HJG_PROGRAM_STEP hjg_u32
 pack_rows(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 {
 	const HjgCpuRanks *ranks = ((const RankedRows *) arg)->ranks;
@@ -401,6 +404,7 @@ pack_rows(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 		if (!hjg_device_is_ranked(ranks, rows->hashes[c]))
 			return HJG_K_KEY_UNBOUNDED;
 		rows->packed[c] = ranks->records + hjg_device_rank(ranks, rows->hashes[c]) * ranks->record_bytes;
+		__builtin_prefetch(rows->packed[c], 1);
 	}
 	if (flags != 0)
 		return flags;
@@ -410,6 +414,8 @@ pack_rows(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 		flags |= pack_field(&ranks->fields[v], rows, n, rows->regs[a->values[v].reg]);
 	return flags;
 }
+
+HJG_CPU_DEFINE_WIDE(pack_rows)
 
 /* Fill a hash table; it may be left half made if there are flags. */
 static HjgStatus
@@ -426,7 +432,7 @@ fill_ranks(RankedRows *ranked, hjg_u32 *flags)
 	plan_fields(ranked->bounds, npayload, ranks);
 	ranks->records_bytes = n * ranks->record_bytes;
 	TRY(alloc_some(run, ranks->records_bytes, &ranks->records));
-	return launch_all(ranked, (RowsLaunch) {.kernel = HJG_KERNEL_FILL_RECORDS, .sink = pack_rows, .sink_arg = ranked, .marked_only = true}, flags);
+	return launch_all(ranked, (RowsLaunch) {.kernel = HJG_KERNEL_FILL_RECORDS, .sink = HJG_CPU_SINK(pack_rows), .sink_arg = ranked, .marked_only = true}, flags);
 }
 
 /* ---- groups ---- */
@@ -459,7 +465,7 @@ write_totals(void *arg, int number, int worker)
 }
 
 /* A sink of rows: add them to their groups. */
-static hjg_u32
+HJG_PROGRAM_STEP hjg_u32
 add_ranked(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 {
 	const HjgCpuRanks *ranks = ((const RankedGroups *) arg)->ranks;
@@ -480,6 +486,8 @@ add_ranked(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 	hjg_device_add_rows(a, rows);
 	return 0;
 }
+
+HJG_CPU_DEFINE_WIDE(add_ranked)
 
 /* Make groups; they may be left half made if there are flags. */
 static HjgStatus
@@ -502,7 +510,7 @@ fill_groups(RankedRows *ranked, hjg_u32 *flags)
 	hjg_pool_run(run->run.env->pool, (int) (groups.ngroups / RECORDS_AT_ONCE) + 1, write_totals, &groups);
 	if (groups.cancelled)
 		return HJG_ERR_CANCELLED;
-	return launch_all(ranked, (RowsLaunch) {.kernel = HJG_KERNEL_GROUP_ROWS, .sink = add_ranked, .sink_arg = &groups, .marked_only = true}, flags);
+	return launch_all(ranked, (RowsLaunch) {.kernel = HJG_KERNEL_GROUP_ROWS, .sink = HJG_CPU_SINK(add_ranked), .sink_arg = &groups, .marked_only = true}, flags);
 }
 
 /* ---- both ---- */

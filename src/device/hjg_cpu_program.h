@@ -142,6 +142,16 @@ typedef struct HjgCpuRun
 /* A sink of the worker's rows in the place of the kernel's; returns flags. */
 typedef hjg_u32 (*HjgCpuSink) (void *arg, const HjgKPipeline *a, HjgCpuWorker *worker);
 
+/* Define a sink once more, for wide registers, and choose among both; it must be inline. */
+#ifdef HJG_CPU_WIDE
+#define HJG_CPU_DEFINE_WIDE(sink) \
+	HJG_CPU_WIDE static hjg_u32 sink##_wide(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker) { return sink(arg, a, worker); }
+#define HJG_CPU_SINK(sink) (__builtin_cpu_supports("avx2") ? sink##_wide : sink)
+#else
+#define HJG_CPU_DEFINE_WIDE(sink)
+#define HJG_CPU_SINK(sink) (sink)
+#endif
+
 /* A kernel that runs on pieces of rows. */
 typedef struct HjgCpuLaunch
 {

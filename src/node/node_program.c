@@ -491,14 +491,14 @@ planned_device(const HjgAggregateState *state)
 	};
 }
 
-/* Note that the program cannot be run; the planner takes another plan then, where several processes may share the work. */
-static void
-note_refusal(const HjgAggregateState *state)
+/* Get the number by which it is known whether the program could be run lately. */
+static uint32
+program_number(const HjgAggregateState *state)
 {
 	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
 	const List *scalars = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS);
 
-	hjg_kept_note_refused((uint32) list_nth_int(scalars, HJG_AGGREGATE_SCALAR_PROGRAM_NUMBER));
+	return (uint32) list_nth_int(scalars, HJG_AGGREGATE_SCALAR_PROGRAM_NUMBER);
 }
 
 /* Choose the devices that are to run programs: the planned one, or, if that is a GPU without a number, all GPUs; returns how many. */
@@ -542,7 +542,8 @@ run_and_take(HjgAggregateState *state, HjgDeviceId planned)
 
 	if (!write_programs(&runs, devices, ndevices))
 	{
-		note_refusal(state);
+		/* the planner takes another plan then, where several processes may share the work */
+		hjg_kept_note_refused(program_number(state));
 		hjg_service_count_fallback(HJG_REASON_PROGRAM_REFUSED);
 		figures->why = runs.writer->why;
 		return false;
@@ -552,7 +553,7 @@ run_and_take(HjgAggregateState *state, HjgDeviceId planned)
 	{
 		/* memory that is short now may be short for long */
 		if (reason == HJG_REASON_PROGRAM_REFUSED || reason == HJG_REASON_DEVICE_MEMORY)
-			note_refusal(state);
+			hjg_kept_note_refused(program_number(state));
 		hjg_program_report_fallback(reason, false);
 		figures->why = hjg_reasons[reason].text;
 		return false;
@@ -582,6 +583,12 @@ hjg_program_group(HjgAggregateState *state)
 
 	if (!hjg_kept_columns)
 		return false;
+	/* a plan may be older than that */
+	if (!hjg_force && hjg_kept_was_refused(program_number(state)))
+	{
+		state->program.why = "it could not be run within the last ten minutes";
+		return false;
+	}
 	context = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt, "GpuAggregate program", ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(context);
 	done = run_and_take(state, device);

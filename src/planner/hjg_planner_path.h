@@ -124,6 +124,7 @@ typedef struct HjgProgramRows
 	Path	   *path;			/* a sequential scan, or an HjgPath, of one process */
 	RelOptInfo *driver;			/* the table whose rows drive the last pipeline */
 	Relids		nullable;		/* the side of an outer join that drives it, though it may be NULL; or NULL */
+	bool		expected;		/* keys of a table are expected to be unique, not known */
 	HjgProgramShape shape;		/* without groups */
 } HjgProgramRows;
 

@@ -14,6 +14,7 @@
 
 #include <float.h>
 
+#include "catalog/pg_statistic.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
@@ -273,12 +274,33 @@ are_residuals_simple(const HjgPath *join)
 	return true;
 }
 
+/* Is no value of a column expected to occur twice, as none did in the rows that ANALYZE saw, or is that known of a subquery? */
+static bool
+is_expected_unique(PlannerInfo *root, Node *column)
+{
+	VariableStatData known;
+	bool		unique;
+
+	examine_variable(root, column, 0, &known);
+	unique = known.isunique;
+	if (HeapTupleIsValid(known.statsTuple))
+	{
+		const FormData_pg_statistic *statistic = (const FormData_pg_statistic *) GETSTRUCT(known.statsTuple);
+
+		/* the number of values, over that of rows, negative */
+		unique |= statistic->stadistinct < 0 && statistic->stadistinct <= (float4) (statistic->stanullfrac - 1.0);
+	}
+	ReleaseVariableStats(known);
+	return unique;
+}
+
 /*
  * Has a row at most one partner on this side of a join? Core knows that of tables, not of joins. A join of a program has no more rows than the
- * table that drives it, so a unique index of that table on the key is enough.
+ * table that drives it, so a unique index of that table on the key is enough. Where there is none, statistics may let one expect it: a program
+ * in whose table a key comes twice ends there.
  */
 static bool
-is_side_unique(PlannerInfo *root, const HjgPath *join, bool inner, RelOptInfo *driver)
+is_side_unique(PlannerInfo *root, const HjgPath *join, bool inner, RelOptInfo *driver, bool expected)
 {
 	const Relids side = ((Path *) (inner ? lsecond(join->custom.custom_paths) : linitial(join->custom.custom_paths)))->parent->relids;
 	List	   *exprs = NIL;
@@ -297,25 +319,36 @@ is_side_unique(PlannerInfo *root, const HjgPath *join, bool inner, RelOptInfo *d
 
 		if (((Var *) key)->varno != driver->relid)
 			continue;
+		if (expected && is_expected_unique(root, (Node *) key))
+			return true;
 		exprs = lappend(exprs, key);
 		operators = lappend_oid(operators, clause->opno);
 	}
 	return exprs != NIL && relation_has_unique_index_for(root, driver, NIL, exprs, operators);
 }
 
-/* Choose the side of a join that a program makes a hash table of (join->reversed); false: neither is fit. */
+/*
+ * Choose the side of a join that a program makes a hash table of (join->reversed), one whose keys are known to be unique before one of which
+ * that is expected (*expected); false: neither is fit.
+ */
 static bool
-choose_side(PlannerInfo *root, HjgPath *join, const HjgProgramRows *outer, const HjgProgramRows *inner)
+choose_side(PlannerInfo *root, HjgPath *join, const HjgProgramRows *outer, const HjgProgramRows *inner, bool *expected)
 {
 	const JoinType type = join->jointype;
+	const bool	reversed = type == JOIN_RIGHT || type == HJG_JOIN_RIGHT_SEMI || type == HJG_JOIN_RIGHT_ANTI;
 
-	join->reversed = type == JOIN_RIGHT || type == HJG_JOIN_RIGHT_SEMI || type == HJG_JOIN_RIGHT_ANTI;
+	join->reversed = reversed;
+	*expected = false;
 	if (type != JOIN_INNER && type != JOIN_LEFT && type != JOIN_RIGHT)
-		return join->reversed || type == JOIN_SEMI || type == JOIN_ANTI;
-	if (is_side_unique(root, join, !join->reversed, join->reversed ? outer->driver : inner->driver))
-		return true;
-	join->reversed = !join->reversed;
-	return is_side_unique(root, join, !join->reversed, join->reversed ? outer->driver : inner->driver);
+		return reversed || type == JOIN_SEMI || type == JOIN_ANTI;
+	for (int try = 0; try < 4; try++)
+	{
+		join->reversed = reversed != (try % 2 == 1);
+		*expected = try >= 2;
+		if (is_side_unique(root, join, !join->reversed, join->reversed ? outer->driver : inner->driver, *expected))
+			return true;
+	}
+	return false;
 }
 
 /* Does any condition of a join read columns of these relations? */
@@ -420,8 +453,9 @@ hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate)
 	if (!are_keys_fit(&own) || !are_residuals_simple(&own))
 		return;
 	facts->programs.why = "a row of a join has several partners on either side";
-	if (!choose_side(root, &own, outer, inner))
+	if (!choose_side(root, &own, outer, inner, &rows.expected))
 		return;
+	rows.expected |= outer->expected || inner->expected;
 	built = own.reversed ? outer : inner;
 	driving = own.reversed ? inner : outer;
 	if (!find_nullable(&own, built, driving, &rows.nullable))
@@ -437,7 +471,9 @@ hjg_planner_program_join(PlannerInfo *root, const HjgCandidate *candidate)
 	known = find_program_rows(facts, candidate->joinrel);
 	if (known == NULL && facts->programs.n == MOST_ROWS)
 		return;
-	if (known != NULL && hjg_planner_program_time(facts, &known->shape, &known->shape).priced_ns <= hjg_planner_program_time(facts, &rows.shape, &rows.shape).priced_ns)
+	if (known != NULL && (known->expected == rows.expected ?
+						  hjg_planner_program_time(facts, &known->shape, &known->shape).priced_ns <= hjg_planner_program_time(facts, &rows.shape, &rows.shape).priced_ns :
+						  rows.expected))
 		return;
 	rows.path = memcpy(palloc(sizeof(HjgPath)), &own, sizeof(HjgPath));
 	if (known != NULL)

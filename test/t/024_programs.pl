@@ -438,6 +438,24 @@ is_cores($node, 'SELECT count(DISTINCT word) FROM orders', 0, 'DISTINCT strings 
 is_cores($node, 'SELECT sum(o.total) FROM orders o JOIN orders p ON p.customer = o.customer WHERE o.customer < 5', 0, 'several partners');
 like(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; $program EXPLAIN SELECT sum(o.total) FROM orders o JOIN orders p ON p.customer = o.customer"))[2],
 	qr/no program for the rows of \(o, p\)\s*DETAIL:  Reason: a row of a join has several partners on either side/, 'and a NOTICE says so');
+# keys that are unique by no index: statistics let one expect it, and the program finds out
+$node->safe_psql('postgres', $_) foreach 'CREATE TABLE loose (k int, v int, w int)', 'INSERT INTO loose SELECT CASE WHEN g % 10 <> 0 THEN g * 37 % 40000 END, g % 100, g FROM generate_series(1, 39999) g',
+  'VACUUM ANALYZE loose', q{SELECT hjoin_gpu_keep('loose')};
+my @loose = ('SELECT l.mode, count(*), sum(f.v + l.quantity) FROM lines l JOIN loose f ON f.k = l.order_id GROUP BY 1 ORDER BY 1',
+	'SELECT f.v, count(*), sum(l.price) FROM lines l LEFT JOIN loose f ON f.k = l.order_id AND f.v < 50 GROUP BY 1 ORDER BY 1',
+	'SELECT f.v, count(l.yes), sum(l.price) FROM loose f LEFT JOIN lines l ON f.k = l.order_id AND l.yes GROUP BY 1 ORDER BY 1',
+	'SELECT o.priority, sum(f.w) FROM (lines l JOIN loose f ON f.k = l.order_id) JOIN orders o ON o.id = f.k GROUP BY 1 ORDER BY 1');
+is_cores($node, $loose[$_], 1, "keys that are unique by no index, query $_") for 0 .. $#loose;
+my $chosen = $program =~ s/SET hjoin_gpu.force = on; //r . 'SET hjoin_gpu.explain_declined = on; SET plan_cache_mode = force_generic_plan; ';
+my $planner = $node->background_psql('postgres');
+$planner->query_safe("$chosen SET hjoin_gpu.in_backend_rows = 0; PREPARE q AS $loose[0]");
+like($planner->query_safe('EXPLAIN (VERBOSE, COSTS OFF) EXECUTE q'), qr/Program Device: $device/, 'a program is chosen');
+$node->safe_psql('postgres', $_) foreach 'INSERT INTO loose SELECT k, v + 1, w FROM loose WHERE k IN (3333, 4444)', q{SELECT hjoin_gpu_keep('loose')};
+is_cores($node, $loose[$_], 0, "keys that are not, query $_") for 0 .. $#loose;
+$planner->query_safe('SET hjoin_gpu.on_fallback = silent');
+like($planner->query_safe('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE q'), qr/Programs: 0\s+Fallback: it could not be run within the last ten minutes/, 'a plan of before does not try');
+$planner->quit;
+like(($node->psql('postgres', "$chosen EXPLAIN $loose[0]"))[2], qr/Reason: it could not be run within the last ten minutes/, 'nor is it planned');
 is_cores($node, 'SELECT min(CASE WHEN line = 1 THEN price ELSE 0 END) FROM lines', 0, 'the least of numerics of several scales');
 like(($node->psql('postgres', "SET hjoin_gpu.explain_declined = on; SET hjoin_gpu.device = '$device'; EXPLAIN SELECT min(CASE WHEN line = 1 THEN price ELSE 0 END) FROM lines"))[2],
 	qr/Reason: it could not be run within the last ten minutes/, 'is not planned again');
