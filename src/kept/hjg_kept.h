@@ -214,10 +214,16 @@ extern PGDLLEXPORT HjgKeptHold *hjg_kept_hold(Relation relation);
  * is known. Statements are known by the time of their start, which the processes of a parallel query have in common.
  */
 extern bool hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, TimestampTz statement);
-/* Estimate whether it is of use to go by segments, of which the table has so many. */
-extern bool hjg_kept_promises(HjgKeptHold *hold, uint32 nsegments);
+/* Estimate whether it is of use to go by segments for these columns of a table of so many blocks; now and then it is tried nevertheless. */
+extern bool hjg_kept_promises(HjgKeptHold *hold, Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos);
+/* Note how a scan of columns went that has visited so many segments: nfound have the columns, nmade of these were made. */
+extern void hjg_kept_note_scan(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, uint32 nvisited, uint32 nfound, uint32 nmade);
 /* Pin a segment; NULL if it is not kept, or there is no memory to note the pin. */
 extern PGDLLEXPORT HjgKeptSegment *hjg_kept_pin(HjgKeptHold *hold, uint32 number);
+/* Note that the segment's columns are used; one of which that was not noted lately makes room for others. */
+extern void hjg_kept_note_use(HjgKeptSegment *segment);
+/* Was that noted lately? */
+extern bool hjg_kept_used_lately(const HjgKeptSegment *segment);
 /* Unpin a segment. One that was pinned lately is found at once, however many the hold has. */
 extern PGDLLEXPORT void hjg_kept_unpin(HjgKeptHold *hold, HjgKeptSegment *segment);
 /* Unpin all segments of the hold. */

@@ -21,7 +21,5 @@ extern void hjg_kept_memory_attach(void);
 extern dsa_pointer hjg_kept_memory_take(Size nbytes, bool *full);
 /* Get the bytes of the memory, and of it those that are taken; is it in huge pages? 0 without a file. */
 extern void hjg_kept_memory_state(uint64 *total, uint64 *used, bool *huge);
-/* Get the share of the memory that is taken. */
-extern double hjg_kept_memory_used(void);
 
 #endif							/* HJG_KEPT_MEMORY_H */

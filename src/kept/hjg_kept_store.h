@@ -31,6 +31,7 @@ struct HjgKeptTable
 	uint64		tries;
 	TimestampTz read_by[HJG_KEPT_MAX_ATTNO];	/* the statement that read each column first; 0: none */
 	int32		nnot[HJG_KEPT_MAX_ATTNO];	/* segments made in which a column could not be kept, less those in which it could */
+	bool		in_vain[HJG_KEPT_MAX_ATTNO];	/* the last scan of the column by segments found few that have it, and made none */
 	uint32		nsegments;		/* places for segments, */
 	uint32		nkept;			/* of which so many are taken */
 	dsa_pointer segments;		/* dsa_pointer[nsegments] */

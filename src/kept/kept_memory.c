@@ -231,12 +231,6 @@ hjg_kept_memory_state(uint64 *total, uint64 *used, bool *huge)
 	*huge = file_base != NULL && file_is_huge;
 }
 
-double
-hjg_kept_memory_used(void)
-{
-	return (double) pg_atomic_read_u64(&file_base->used_bytes) / file_base->nbytes;
-}
-
 void
 hjg_kept_free(dsa_pointer place, Size nbytes)
 {

@@ -37,8 +37,11 @@
 /* A program that could not be run is not planned again for so long. */
 #define REFUSED_SECONDS 600
 
-/* A store that is nearly full may not have place for a table; such scans look every so often whether that has changed. */
+/* A full store may not have place for a table, or its blocks not be fit; scans look every so often whether that has changed. */
 #define TRY_EVERY 16
+
+/* Least part of a table's segments for which it is of use to go by segments. */
+#define LEAST_SHARE 0.25
 
 uint64
 hjg_kept_new_id(void)
@@ -210,18 +213,6 @@ hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, Ti
 	return before;
 }
 
-bool
-hjg_kept_promises(HjgKeptHold *hold, uint32 nsegments)
-{
-	bool		promises;
-
-	LWLockAcquire(&hjg_kept_store->lock, LW_EXCLUSIVE);
-	promises = hold->table->nkept >= nsegments / 4 + 1 || hjg_kept_memory_used() < 0.875 ||
-		hold->table->tries++ % TRY_EVERY == 0;
-	LWLockRelease(&hjg_kept_store->lock);
-	return promises;
-}
-
 /* Does a segment have all of these columns? */
 static bool
 has_columns(const HjgKeptSegment *segment, Relation relation, int ncolumns, const AttrNumber *attnos, bool coded)
@@ -278,6 +269,32 @@ hjg_kept_shares(Relation relation, BlockNumber nblocks, int ncolumns, const Attr
 	};
 }
 
+bool
+hjg_kept_promises(HjgKeptHold *hold, Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos)
+{
+	bool		promises = true;
+
+	if (hjg_kept_shares(relation, nblocks, ncolumns, attnos, false).kept >= LEAST_SHARE)
+		return true;
+	LWLockAcquire(&hjg_kept_store->lock, LW_EXCLUSIVE);
+	for (int c = 0; c < ncolumns; c++)
+		promises &= !hold->table->in_vain[attnos[c] - 1];
+	promises |= hold->table->tries++ % TRY_EVERY == 0;
+	LWLockRelease(&hjg_kept_store->lock);
+	return promises;
+}
+
+void
+hjg_kept_note_scan(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, uint32 nvisited, uint32 nfound, uint32 nmade)
+{
+	const bool	in_vain = nmade == 0 && nfound < LEAST_SHARE * nvisited;
+
+	LWLockAcquire(&hjg_kept_store->lock, LW_EXCLUSIVE);
+	for (int c = 0; c < ncolumns && nvisited > 0; c++)
+		hold->table->in_vain[attnos[c] - 1] = in_vain;
+	LWLockRelease(&hjg_kept_store->lock);
+}
+
 void
 hjg_kept_count(HjgKeptHold *hold, uint64 served, uint64 live, uint64 verified)
 {
@@ -326,11 +343,22 @@ hjg_kept_pin(HjgKeptHold *hold, uint32 number)
 	{
 		segment = hjg_kept_address(hjg_kept_segments_of(table)[number]);
 		pg_atomic_fetch_add_u32(&segment->pins, 1);
-		pg_atomic_write_u32(&segment->recent, MOST_RECENT);
 		add_pin(hold, segment);
 	}
 	LWLockRelease(&hjg_kept_store->lock);
 	return segment;
+}
+
+void
+hjg_kept_note_use(HjgKeptSegment *segment)
+{
+	pg_atomic_write_u32(&segment->recent, MOST_RECENT);
+}
+
+bool
+hjg_kept_used_lately(const HjgKeptSegment *segment)
+{
+	return pg_atomic_read_u32((pg_atomic_uint32 *) &segment->recent) > 0;
 }
 
 void

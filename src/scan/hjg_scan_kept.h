@@ -61,6 +61,7 @@ typedef struct HjgKeptOpener
 	Relation	relation;
 	int			nwishes;
 	HjgKeptWish *wishes;		/* ascending by attribute */
+	AttrNumber *attnos;			/* of these */
 	int		   *places;			/* of their columns in the segment that was opened last */
 	HjgKeptHold *hold;			/* NULL: all is read live */
 	HjgScanFilter *filter;		/* or NULL */
@@ -75,7 +76,8 @@ typedef struct HjgKeptOpener
 
 	HjgKeptLook look;			/* at the map: that of the open segment */
 	uint32		nvisited;		/* segments, so far, */
-	uint32		nmade;			/* of which so many were made */
+	uint32		nfound;			/* of which so many have the columns, */
+	uint32		nmade;			/* and of these so many were made */
 	HjgOpenSegment open;
 	HjgKeptView *views;			/* of the open segment, by attribute */
 } HjgKeptOpener;
@@ -85,8 +87,10 @@ typedef struct HjgKeptOpener
  * a parallel scan decide the same. filter: or NULL.
  */
 extern HjgKeptOpener *hjg_scan_kept_opener_create(Relation relation, Snapshot snapshot, const Bitmapset *attnos, HjgScanFilter *filter);
-/* Note that this statement reads the columns; returns true if another one has read them before. There must be a hold. */
-extern bool hjg_scan_kept_opener_note(HjgKeptOpener *opener);
+/* Begin a scan of a table of so many blocks, and note that this statement reads the columns; is it of use to go by segments? */
+extern bool hjg_scan_kept_opener_begin(HjgKeptOpener *opener, BlockNumber nblocks);
+/* End a scan that has opened all segments that it was to open. */
+extern void hjg_scan_kept_opener_end(HjgKeptOpener *opener);
 /* Open the segment with this number; it is made now if that is worthwhile. The one before must have been unpinned, or taken over. */
 extern void hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy strategy);
 /* Unpin the open segment, if there is one. */

@@ -253,16 +253,12 @@ begin_collection(Collector *collector, double most_live)
 	HjgKeptOpener *opener = collector->opener;
 	HjgCollection *to = collector->to;
 
-	opener->nblocks = ((HeapScanDesc) collector->scan)->rs_nblocks;
 	opener->reads_words_only = true;
-	opener->fills = hjg_scan_kept_opener_note(opener);
-	if (!opener->fills || !hjg_kept_promises(opener->hold, hjg_kept_count_segments(opener->nblocks)))
+	if (!hjg_scan_kept_opener_begin(opener, ((HeapScanDesc) collector->scan)->rs_nblocks))
 		return NOT_KEPT;
 	to->hold = opener->hold;
 	to->ncolumns = opener->nwishes;
-	to->attnos = palloc(opener->nwishes * sizeof(AttrNumber));
-	for (int c = 0; c < opener->nwishes; c++)
-		to->attnos[c] = opener->wishes[c].attno;
+	to->attnos = opener->attnos;
 	collector->max_segments = hjg_kept_count_segments(opener->nblocks) + 1;
 	to->segments = palloc_extended(collector->max_segments * sizeof(HjgCollectedSegment), MCXT_ALLOC_HUGE);
 	collector->most_live = (uint32) Min(Min(most_live, 1.0) * opener->nblocks, MOST_LIVE_BLOCKS);

@@ -129,20 +129,13 @@ hjg_scan_kept_begin(HjgKeptScan *kept, HeapScanDesc scan, bool offer)
 {
 	leave_segment(kept);
 	kept->parallel = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
-	kept->opener->nblocks = scan->rs_nblocks;
-	kept->opener->look.end = 0;
 	kept->nsegments = hjg_kept_count_segments(scan->rs_nblocks);
 	kept->next_segment = 0;
 	kept->opener->open.nblocks = kept->next_block = 0;
 	kept->next_row = kept->end_row = 0;
 	if (scan->rs_nblocks == 0 || BlockNumberIsValid(scan->rs_numblocks))
 		return false;
-	offer &= kept->opener->hold != NULL;
-	if (offer)
-	{
-		kept->opener->fills = hjg_scan_kept_opener_note(kept->opener);
-		offer = kept->opener->fills && hjg_kept_promises(kept->opener->hold, kept->nsegments);
-	}
+	offer = offer && hjg_scan_kept_opener_begin(kept->opener, scan->rs_nblocks);
 	return kept->parallel != NULL ? agree_on_segments(kept->parallel, offer) : offer;
 }
 
@@ -220,7 +213,7 @@ hjg_scan_kept_next(HjgKeptScan *kept, HeapScanDesc scan, HjgHeapPage *page, Bloc
 		if (!claim_segment(kept, &number))
 		{
 			leave_segment(kept);
-			hjg_scan_segment_maker_rest(kept->opener->maker);
+			hjg_scan_kept_opener_end(kept->opener);
 			open->nblocks = kept->next_block = 0;
 			return HJG_KEPT_STEP_END;
 		}

@@ -90,6 +90,9 @@ hjg_scan_kept_opener_create(Relation relation, Snapshot snapshot, const Bitmapse
 		};
 	}
 	opener->look.context = CurrentMemoryContext;
+	opener->attnos = palloc(opener->nwishes * sizeof(AttrNumber));
+	for (int c = 0; c < opener->nwishes; c++)
+		opener->attnos[c] = opener->wishes[c].attno;
 	opener->places = palloc0(opener->nwishes * sizeof(int));
 	opener->views = palloc0((bms_prev_member(attnos, -1) + 1) * sizeof(HjgKeptView));
 	opener->maker = hjg_scan_segment_maker_create(relation, opener->nwishes, opener->wishes);
@@ -142,13 +145,22 @@ hjg_scan_served_share(Relation relation, BlockNumber nblocks, const Bitmapset *a
 }
 
 bool
-hjg_scan_kept_opener_note(HjgKeptOpener *opener)
+hjg_scan_kept_opener_begin(HjgKeptOpener *opener, BlockNumber nblocks)
 {
-	AttrNumber	attnos[HJG_KEPT_MAX_COLUMNS];
+	opener->nblocks = nblocks;
+	opener->look.end = 0;
+	opener->nvisited = opener->nfound = opener->nmade = 0;
+	opener->fills = opener->hold != NULL &&
+		hjg_kept_note_read(opener->hold, opener->nwishes, opener->attnos, GetCurrentStatementStartTimestamp());
+	return opener->fills && hjg_kept_promises(opener->hold, opener->relation, nblocks, opener->nwishes, opener->attnos);
+}
 
-	for (int c = 0; c < opener->nwishes; c++)
-		attnos[c] = opener->wishes[c].attno;
-	return hjg_kept_note_read(opener->hold, opener->nwishes, attnos, GetCurrentStatementStartTimestamp());
+void
+hjg_scan_kept_opener_end(HjgKeptOpener *opener)
+{
+	if (opener->hold != NULL)
+		hjg_kept_note_scan(opener->hold, opener->nwishes, opener->attnos, opener->nvisited, opener->nfound, opener->nmade);
+	hjg_scan_segment_maker_rest(opener->maker);
 }
 
 /* Find the columns in the open segment. */
@@ -333,10 +345,15 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 	open->segment = hjg_kept_pin(opener->hold, number);
 	if (open->segment != NULL)
 	{
-		const int	nvalid = hjg_kept_validate(opener->relation, open->segment, &opener->look, strategy, &open->valid);
-		const bool	outdated = is_outdated(open->segment, open->nblocks, nvalid);
+		int			nvalid = 0;
+		bool		outdated = false;
 
 		found = find_columns(opener);
+		if (found != HJG_KEPT_MISSING)
+		{
+			nvalid = hjg_kept_validate(opener->relation, open->segment, &opener->look, strategy, &open->valid);
+			outdated = is_outdated(open->segment, open->nblocks, nvalid);
+		}
 		open->excluded = found == HJG_KEPT_FOUND && is_excluded(opener, false);
 		if (found == HJG_KEPT_FOUND && !is_trusted(opener, strategy))
 		{
@@ -349,11 +366,13 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 		open->valid = (HjgKeptBlocks) {0};
 	if (makes && (opener->fills_all || opener->nmade <= opener->nvisited / MAKE_EVERY) && pays_to_make(opener, visible, strategy))
 	{
-		HjgKeptSegment *made = hjg_scan_segment_make(opener->maker, opener->hold, number, &opener->look, open->segment, strategy);
+		/* with the columns that it had, if anybody uses them */
+		const HjgKeptSegment *old = open->segment != NULL && hjg_kept_used_lately(open->segment) ? open->segment : NULL;
+		HjgKeptSegment *made = hjg_scan_segment_make(opener->maker, opener->hold, number, &opener->look, old, strategy);
 
 		/* what there is not for this one, there is hardly for the next */
 		opener->fills = made != NULL;
-		opener->nmade++;
+		opener->nmade += made != NULL;
 		if (made != NULL)
 		{
 			hjg_scan_kept_unpin(opener);
@@ -364,7 +383,10 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 		}
 	}
 	open->impossible = found == HJG_KEPT_IMPOSSIBLE;
-	if (found != HJG_KEPT_FOUND)
+	opener->nfound += found == HJG_KEPT_FOUND;
+	if (found == HJG_KEPT_FOUND)
+		hjg_kept_note_use(open->segment);
+	else
 	{
 		open->valid = (HjgKeptBlocks) {0};
 		hjg_scan_kept_unpin(opener);
@@ -380,9 +402,8 @@ hjg_scan_kept_keep(HjgKeptOpener *opener, BlockNumber nblocks)
 
 	if (opener->hold == NULL)
 		return 0;
-	(void) hjg_scan_kept_opener_note(opener);
+	(void) hjg_scan_kept_opener_begin(opener, nblocks);
 	opener->fills = opener->fills_all = true;
-	opener->nblocks = nblocks;
 	for (uint32 number = 0; number < nsegments; number++)
 	{
 		CHECK_FOR_INTERRUPTS();

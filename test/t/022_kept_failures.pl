@@ -170,6 +170,9 @@ for (0, '1MB', '64MB')
 	my $kept = sql(q{SELECT hjoin_gpu_keep('large')});
 	$_ eq '64MB' ? is($kept, pages_of('large'), 'all is kept in 64 MB') : $_ eq '0' ? is($kept, 0, 'nothing is kept in no memory') : cmp_ok(sql($used), '<=', 1024 * 1024, 'no more than 1 MB is used');
 	is_core(sum_of('large'), "rows with a store of $_") for 1 .. 3;
+	next if $_ ne '1MB';
+	my $by_segments = () = sql(map { $ours . 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ' . sum_of('large') } 1 .. 20) =~ /Blocks Read: \d{3}/g;
+	cmp_ok($by_segments, '<=', 3, 'a table that finds no memory is tried now and then only');
 }
 like(($node->psql('postgres', q{SET hjoin_gpu.cache_size = '1MB'}))[2], qr/cannot be changed without restarting/, 'the size is the postmaster\'s');
 
