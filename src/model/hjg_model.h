@@ -406,6 +406,7 @@ typedef struct HjgProgramShape
 	double		divided_entered;
 	double		divided_collected;
 	double		passed;			/* rows of divided tables that all of them read, as they come in another order than the key's */
+	double		passed_pages;	/* of these */
 	bool		whole_groups;	/* each group is on one of the GPUs */
 	double		table_bytes;	/* all of which take so much memory, with the groups, on the processor's threads */
 	double		strings;		/* that are tested one by one */

@@ -53,8 +53,9 @@ static const ProgramUnits thread_units = {
 /* Sending a group back, adding it to the node's table, and returning it: one process does that. */
 #define GROUP_NS 700
 
-/* For each further GPU: adding a group that others have sent, too, and starting and ending the job. */
+/* For each further GPU: adding a group that others have sent, too, describing a segment to it, too, and starting and ending the job. */
 #define GROUP_AGAIN_NS 400
+#define SEGMENT_AGAIN_NS 800
 #define DEVICE_NS 500000
 
 /* Tables that have so many bytes together are in no near cache; parts of smaller ones are. */
@@ -96,7 +97,8 @@ double
 hjg_model_program_ns(const HjgProgramShape *shape, int ndevices, int nthreads)
 {
 	return written_ns(shape) + shape->strings * STRING_NS / nthreads + gpu_units.start_ns + shape->ntables * gpu_units.table_ns + work_of_each_ns(shape, &gpu_units) +
-		work_divided_ns(shape, &gpu_units) / ndevices + (ndevices - 1) * (DEVICE_NS + (shape->whole_groups ? 0 : shape->ngroups) * GROUP_AGAIN_NS);
+		work_divided_ns(shape, &gpu_units) / ndevices +
+		(ndevices - 1) * (DEVICE_NS + shape->passed_pages / SEGMENT_PAGES * SEGMENT_AGAIN_NS + (shape->whole_groups ? 0 : shape->ngroups) * GROUP_AGAIN_NS);
 }
 
 double

@@ -71,6 +71,7 @@ add_work(HjgProgramShape *divided, const HjgProgramShape *more)
 	divided->divided_entered += more->divided_entered;
 	divided->divided_collected += more->divided_collected;
 	divided->passed += more->passed;
+	divided->passed_pages += more->passed_pages;
 }
 
 static bool divide_rows(PlannerInfo *root, const RelOptInfo *rel, const Var *key, HjgProgramShape *divided);
@@ -128,6 +129,7 @@ static bool
 divide_rows(PlannerInfo *root, const RelOptInfo *rel, const Var *key, HjgProgramShape *divided)
 {
 	const HjgProgramRows *rows = hjg_planner_program_rows(root, rel);
+	double		scattering;
 
 	if (rows == NULL || !bms_is_member(key->varno, rel->relids) || key->varattno <= 0)
 		return false;
@@ -136,7 +138,9 @@ divide_rows(PlannerInfo *root, const RelOptInfo *rel, const Var *key, HjgProgram
 	if (rel->rtekind == RTE_SUBQUERY)
 		return divide_subquery(rel, key, divided);
 	divided->divided_values += rows->shape.values;
-	divided->passed += rel->tuples * hjg_planner_column_scattering(root, rel, key->varattno);
+	scattering = hjg_planner_column_scattering(root, rel, key->varattno);
+	divided->passed += rel->tuples * scattering;
+	divided->passed_pages += rel->pages * scattering;
 	return true;
 }
 

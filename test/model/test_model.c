@@ -516,6 +516,9 @@ test_programs(void)
 	scattered = other;
 	scattered.passed = 2e9;
 	ok(hjg_model_program_ns(&scattered, 2, 4) > hjg_model_program_ns(&other, 1, 4), "by a key in whose order rows come");
+	scattered.passed = 0;
+	scattered.passed_pages = 1e7;
+	ok(hjg_model_program_ns(&scattered, 4, 4) > hjg_model_program_ns(&other, 4, 4) + 5e7, "as each GPU is told of all segments otherwise");
 	large.ngroups = 1e6;
 	large.divided_values = 2e9;
 	ok(hjg_model_program_ns(&large, 8, 4) > hjg_model_program_ns(&large, 1, 4), "nor where groups are many");
