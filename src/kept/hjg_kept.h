@@ -214,10 +214,12 @@ extern PGDLLEXPORT HjgKeptHold *hjg_kept_hold(Relation relation);
  * is known. Statements are known by the time of their start, which the processes of a parallel query have in common.
  */
 extern bool hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, TimestampTz statement);
+/* Least part of a table's segments that must have a scan's columns for it to be of use to go by segments. */
+#define HJG_KEPT_LEAST_SHARE 0.25
 /* Estimate whether it is of use to go by segments for these columns of a table of so many blocks; now and then it is tried nevertheless. */
 extern bool hjg_kept_promises(HjgKeptHold *hold, Relation relation, BlockNumber nblocks, int ncolumns, const AttrNumber *attnos);
-/* Note how a scan of columns went that has visited so many segments: nfound have the columns, nmade of these were made. */
-extern void hjg_kept_note_scan(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, uint32 nvisited, uint32 nfound, uint32 nmade);
+/* Note how a scan of columns by segments went; in_vain: it found few that have them, and there was no memory to make any. */
+extern void hjg_kept_note_scan(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, bool in_vain);
 /* Pin a segment; NULL if it is not kept, or there is no memory to note the pin. */
 extern PGDLLEXPORT HjgKeptSegment *hjg_kept_pin(HjgKeptHold *hold, uint32 number);
 /* Note that the segment's columns are used; one of which that was not noted lately makes room for others. */

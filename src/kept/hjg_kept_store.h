@@ -28,10 +28,11 @@ struct HjgKeptTable
 	pg_atomic_uint64 live;
 	pg_atomic_uint64 verified;
 	uint64		used;			/* time of the last use, in holds */
-	uint64		tries;
+	uint64		tries;			/* scans of columns that could not be kept */
 	TimestampTz read_by[HJG_KEPT_MAX_ATTNO];	/* the statement that read each column first; 0: none */
 	int32		nnot[HJG_KEPT_MAX_ATTNO];	/* segments made in which a column could not be kept, less those in which it could */
-	bool		in_vain[HJG_KEPT_MAX_ATTNO];	/* the last scan of the column by segments found few that have it, and made none */
+	bool		in_vain[HJG_KEPT_MAX_ATTNO];	/* the last scan of the column by segments found few that have it, and could make none */
+	uint64		tries_in_vain;	/* scans of such columns */
 	uint32		nsegments;		/* places for segments, */
 	uint32		nkept;			/* of which so many are taken */
 	dsa_pointer segments;		/* dsa_pointer[nsegments] */

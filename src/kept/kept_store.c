@@ -37,11 +37,8 @@
 /* A program that could not be run is not planned again for so long. */
 #define REFUSED_SECONDS 600
 
-/* A full store may not have place for a table, or its blocks not be fit; scans look every so often whether that has changed. */
+/* A full store may not have place for a table; its scans look every so often whether that has changed. */
 #define TRY_EVERY 16
-
-/* Least part of a table's segments for which it is of use to go by segments. */
-#define LEAST_SHARE 0.25
 
 uint64
 hjg_kept_new_id(void)
@@ -274,23 +271,21 @@ hjg_kept_promises(HjgKeptHold *hold, Relation relation, BlockNumber nblocks, int
 {
 	bool		promises = true;
 
-	if (hjg_kept_shares(relation, nblocks, ncolumns, attnos, false).kept >= LEAST_SHARE)
+	if (hjg_kept_shares(relation, nblocks, ncolumns, attnos, false).kept >= HJG_KEPT_LEAST_SHARE)
 		return true;
 	LWLockAcquire(&hjg_kept_store->lock, LW_EXCLUSIVE);
 	for (int c = 0; c < ncolumns; c++)
 		promises &= !hold->table->in_vain[attnos[c] - 1];
-	promises |= hold->table->tries++ % TRY_EVERY == 0;
+	promises = promises || hold->table->tries_in_vain++ % TRY_EVERY == 0;
 	LWLockRelease(&hjg_kept_store->lock);
 	return promises;
 }
 
 void
-hjg_kept_note_scan(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, uint32 nvisited, uint32 nfound, uint32 nmade)
+hjg_kept_note_scan(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, bool in_vain)
 {
-	const bool	in_vain = nmade == 0 && nfound < LEAST_SHARE * nvisited;
-
 	LWLockAcquire(&hjg_kept_store->lock, LW_EXCLUSIVE);
-	for (int c = 0; c < ncolumns && nvisited > 0; c++)
+	for (int c = 0; c < ncolumns; c++)
 		hold->table->in_vain[attnos[c] - 1] = in_vain;
 	LWLockRelease(&hjg_kept_store->lock);
 }

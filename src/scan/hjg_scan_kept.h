@@ -77,7 +77,8 @@ typedef struct HjgKeptOpener
 	HjgKeptLook look;			/* at the map: that of the open segment */
 	uint32		nvisited;		/* segments, so far, */
 	uint32		nfound;			/* of which so many have the columns, */
-	uint32		nmade;			/* and of these so many were made */
+	uint32		nmade;			/* and of these so many were made; */
+	bool		made_none;		/* one that was to be made was not */
 	HjgOpenSegment open;
 	HjgKeptView *views;			/* of the open segment, by attribute */
 } HjgKeptOpener;

@@ -150,6 +150,7 @@ hjg_scan_kept_opener_begin(HjgKeptOpener *opener, BlockNumber nblocks)
 	opener->nblocks = nblocks;
 	opener->look.end = 0;
 	opener->nvisited = opener->nfound = opener->nmade = 0;
+	opener->made_none = false;
 	opener->fills = opener->hold != NULL &&
 		hjg_kept_note_read(opener->hold, opener->nwishes, opener->attnos, GetCurrentStatementStartTimestamp());
 	return opener->fills && hjg_kept_promises(opener->hold, opener->relation, nblocks, opener->nwishes, opener->attnos);
@@ -158,8 +159,10 @@ hjg_scan_kept_opener_begin(HjgKeptOpener *opener, BlockNumber nblocks)
 void
 hjg_scan_kept_opener_end(HjgKeptOpener *opener)
 {
-	if (opener->hold != NULL)
-		hjg_kept_note_scan(opener->hold, opener->nwishes, opener->attnos, opener->nvisited, opener->nfound, opener->nmade);
+	const bool	useful = opener->nmade > 0 || opener->nfound > HJG_KEPT_LEAST_SHARE * opener->nvisited;
+
+	if (opener->hold != NULL && (useful || opener->made_none))
+		hjg_kept_note_scan(opener->hold, opener->nwishes, opener->attnos, !useful);
 	hjg_scan_segment_maker_rest(opener->maker);
 }
 
@@ -349,6 +352,8 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 		bool		outdated = false;
 
 		found = find_columns(opener);
+		if (found == HJG_KEPT_FOUND)
+			hjg_kept_note_use(open->segment);
 		if (found != HJG_KEPT_MISSING)
 		{
 			nvalid = hjg_kept_validate(opener->relation, open->segment, &opener->look, strategy, &open->valid);
@@ -373,6 +378,7 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 		/* what there is not for this one, there is hardly for the next */
 		opener->fills = made != NULL;
 		opener->nmade += made != NULL;
+		opener->made_none |= made == NULL;
 		if (made != NULL)
 		{
 			hjg_scan_kept_unpin(opener);
@@ -384,9 +390,7 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 	}
 	open->impossible = found == HJG_KEPT_IMPOSSIBLE;
 	opener->nfound += found == HJG_KEPT_FOUND;
-	if (found == HJG_KEPT_FOUND)
-		hjg_kept_note_use(open->segment);
-	else
+	if (found != HJG_KEPT_FOUND)
 	{
 		open->valid = (HjgKeptBlocks) {0};
 		hjg_scan_kept_unpin(opener);
