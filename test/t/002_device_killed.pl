@@ -16,7 +16,7 @@ my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET ma
 	SELECT count(*), sum(build.id::bigint * probe.id) FROM build JOIN probe USING (k)};
 my $join_answer;
 # joins below groups and DISTINCT, in files, and with filters that travel
-my $settings = 'SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0; SET hjoin_gpu.bloom_filter = on; SET join_collapse_limit = 1;';
+my $settings = 'SET hjoin_gpu.force = on; SET hjoin_gpu.programs = off; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0; SET hjoin_gpu.bloom_filter = on; SET join_collapse_limit = 1;';
 my @others = map { "SELECT count(*), sum(hashtextextended(q::text, 0)) FROM ($_) q" } (
 	'SELECT probe.k % 1000, count(*), sum(build.id::numeric) FROM build JOIN probe USING (k) GROUP BY 1 HAVING count(*) > 3 OFFSET 0',
 	'SELECT DISTINCT build.id % 5000, probe.k FROM build JOIN probe USING (k) OFFSET 0',

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 # in a parallel plan EXPLAIN shows only the leader's share
-my $settings = 'SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0;';
+my $settings = 'SET hjoin_gpu.force = on; SET hjoin_gpu.programs = off; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0;';
 my $join = 'SELECT count(*), sum(build.id), sum(probe.id) FROM build JOIN probe USING (k)';
 my $chain = 'SELECT count(*), sum(a.id::bigint * p.id + b.k) FROM probe p JOIN build a ON a.k = p.k JOIN build b ON b.id = p.id';
 my $answer;

@@ -13,7 +13,7 @@ use Time::HiRes qw(sleep time);
 # seconds; the goal is 0.1
 my $limit = 1.5;
 
-my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 10000000; SET max_parallel_workers_per_gather = 3;
+my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.programs = off; SET hjoin_gpu.in_backend_rows = 10000000; SET max_parallel_workers_per_gather = 3;
 	SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;};
 my %joins = (
 	inner => 'SELECT count(*), sum(build.id::bigint * probe.id), sum(length(build.t)) FROM build JOIN probe USING (k)',

@@ -26,7 +26,7 @@ $node->safe_psql('postgres', qq{
 	END \$\$});
 is($node->safe_psql('postgres', "SELECT count(DISTINCT (ctid::text::point)[0]), bool_and(block = (ctid::text::point)[0]) FROM big"), "$npages|t", 'four rows a page');
 
-my $settings = q{SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.programs = off; SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
 	SET min_parallel_table_scan_size = 0; SET enable_material = off;};
 my $from = 'FROM big JOIN few ON big.k = few.k';
 my $sums = "SELECT count(*), sum(id), count(DISTINCT id) FROM (SELECT id $from OFFSET 0) q";

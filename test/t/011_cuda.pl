@@ -11,7 +11,7 @@ use Test::More;
 
 use_emulated_cuda();
 
-my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0;
+my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.programs = off; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0;
 	SET hjoin_gpu.device = 'cuda:0';};
 my @joins = (
 	'SELECT count(*), sum(build.id), sum(probe.id) FROM build JOIN probe USING (k)',

@@ -11,7 +11,7 @@ use Test::More;
 
 use_emulated_cuda();
 
-my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0;
+my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.programs = off; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 0;
 	SET hjoin_gpu.device = 'cuda:0'; SET hjoin_gpu.materialization = early;};
 my $parallel = q{SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
 	SET min_parallel_table_scan_size = 0;};

@@ -10,7 +10,7 @@ use Test::More;
 # at least 24 bytes a row
 my $build_rows = 1000000;
 my $table_kb = $build_rows * 24 / 1024;
-my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 3; SET work_mem = '256MB';
+my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.programs = off; SET hjoin_gpu.in_backend_rows = 0; SET max_parallel_workers_per_gather = 3; SET work_mem = '256MB';
 	SET hjoin_gpu.strategy = nop; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;};
 my $node = start_node('main', conf => "max_worker_processes = 20\n");
 $node->safe_psql('postgres', qq{

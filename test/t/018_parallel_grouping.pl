@@ -12,7 +12,7 @@ use Time::HiRes qw(sleep time);
 # seconds; the goal is 0.1
 my $limit = 1.5;
 
-my $settings = q{SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0;
+my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.programs = off; SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0;
 	SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET cpu_tuple_cost = 5;};
 my $groups = 'SELECT k, id % 2 AS odd, count(*) AS n, sum(id) AS s FROM items GROUP BY k, id % 2';
 my $whole = "SELECT count(*), sum(n), sum(s) FROM ($groups OFFSET 0) q";
