@@ -72,7 +72,7 @@ alloc_words(const HjgMachineRun *run, HjgProgramResult *result, hjg_u64 ngroups)
 	return HJG_OK;
 }
 
-/* Without keys there is one group, even if no row came. */
+/* Write the only group of a program without keys, to which no row has come. */
 static HjgStatus
 write_empty_group(const HjgMachineRun *run, HjgProgramResult *result)
 {

@@ -225,7 +225,7 @@ extern PGDLLEXPORT HjgKeptSegment *hjg_kept_pin(HjgKeptHold *hold, uint32 number
 /* Note that the segment's columns are used; one of which that was not noted lately makes room for others. */
 extern void hjg_kept_note_use(HjgKeptSegment *segment);
 /* Was that noted lately? */
-extern bool hjg_kept_used_lately(const HjgKeptSegment *segment);
+extern bool hjg_kept_used_lately(HjgKeptSegment *segment);
 /* Unpin a segment. One that was pinned lately is found at once, however many the hold has. */
 extern PGDLLEXPORT void hjg_kept_unpin(HjgKeptHold *hold, HjgKeptSegment *segment);
 /* Unpin all segments of the hold. */

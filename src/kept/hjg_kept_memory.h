@@ -15,7 +15,7 @@
  * tranche for locks; or NULL when the file goes.
  */
 extern void hjg_kept_memory_init(int size_mb, Size head_bytes, void (*set_head) (void *head, int tranche));
-/* To be called by a process before its first use of a place. */
+/* Attach this process to the memory; before its first use of a place. */
 extern void hjg_kept_memory_attach(void);
 /* Take memory; if there is none, InvalidDsaPointer: *full says whether freeing some would help, which it does not if the system refuses. */
 extern dsa_pointer hjg_kept_memory_take(Size nbytes, bool *full);

@@ -351,9 +351,9 @@ hjg_kept_note_use(HjgKeptSegment *segment)
 }
 
 bool
-hjg_kept_used_lately(const HjgKeptSegment *segment)
+hjg_kept_used_lately(HjgKeptSegment *segment)
 {
-	return pg_atomic_read_u32((pg_atomic_uint32 *) &segment->recent) > 0;
+	return pg_atomic_read_u32(&segment->recent) > 0;
 }
 
 void

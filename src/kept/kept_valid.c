@@ -1,6 +1,6 @@
 /*
  * kept_valid.c
- *	  When a kept block may be used in place of the heap page.
+ *	  Decides whether a kept block may be used in place of the heap page.
  *
  * There is no trigger, no hook and no message: what is kept is compared with what core itself maintains, the visibility map and the
  * LSNs of pages.

@@ -61,7 +61,7 @@ extern bool hjg_group_share_claim(HjgGroupShare *share, int *partition);
  */
 extern BufFile *hjg_group_share_file(HjgGroupShare *share, int partition, int *member, int64 *at);
 
-/* At the end of an execution a worker leaves its figures, and the leader adds those of the workers to *others. */
+/* Leave a worker's figures at the end of an execution; and add those of all workers to *others, in the leader. */
 extern void hjg_group_share_report(HjgGroupShare *share, const HjgGroupReport *report);
 extern void hjg_group_share_collect(HjgGroupShare *share, HjgGroupReport *others);
 extern void hjg_group_report_add(HjgGroupReport *to, const HjgGroupReport *from);

@@ -584,9 +584,9 @@ hjg_program_group(HjgAggregateState *state)
 	if (!hjg_kept_columns)
 		return false;
 	/* a plan may be older than that */
-	if (!hjg_force && hjg_kept_was_refused(program_number(state)))
+	if (!hjg_force && hjg_scan_program_refused(program_number(state)))
 	{
-		state->program.why = "it could not be run within the last ten minutes";
+		state->program.why = HJG_SCAN_REFUSED_LATELY;
 		return false;
 	}
 	context = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt, "GpuAggregate program", ALLOCSET_DEFAULT_SIZES);

@@ -466,7 +466,7 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	program->number = number_program(root, grouping, program->time.device.kind == HJG_KIND_CPU ? facts->hash_memory : 0);
 	if (hjg_force || !hjg_scan_program_refused(program->number))
 		return true;
-	hjg_planner_note_program(root, input_rel, "it could not be run within the last ten minutes");
+	hjg_planner_note_program(root, input_rel, HJG_SCAN_REFUSED_LATELY);
 	return false;
 }
 

@@ -34,8 +34,8 @@
 #define SURELY_LONGER 1.25
 
 /*
- * If a query is run repeatedly with values that are not known yet, the number of rows that drive a loop is a guess: for a
- * range, half a per cent of the table. With fewer rows the loop takes less time; a join that reads all of the other side each
+ * Part of the expected rows that may drive a loop in truth, if a query is run repeatedly with values that are not known yet: then their number
+ * is a guess, for a range half a per cent of the table. With fewer rows the loop takes less time; a join that reads all of the other side each
  * time does not.
  */
 #define FEWER_ROWS 0.25

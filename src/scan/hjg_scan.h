@@ -196,6 +196,7 @@ extern PGDLLEXPORT void hjg_scan_collect_end(HjgCollection *collection);
 extern bool hjg_scan_is_string(Form_pg_attribute attribute);
 /* Was this program, over rows that were collected, refused lately (hjg_kept_note_refused())? */
 extern bool hjg_scan_program_refused(uint32 program);
+#define HJG_SCAN_REFUSED_LATELY "it could not be run within the last ten minutes"
 
 /* Reads columns of single rows of a collection from their pages, as the snapshot sees them. */
 typedef struct HjgRowFetcher HjgRowFetcher;

@@ -183,7 +183,7 @@ start_device(uint64 now)
 	make_wait_set();
 }
 
-/* If the device process has ended, report it and begin the next epoch. */
+/* Report the end of the device process, if it has ended, and begin the next epoch. */
 static void
 reap_device(uint64 now)
 {

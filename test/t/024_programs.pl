@@ -452,6 +452,8 @@ $planner->query_safe("$chosen SET hjoin_gpu.in_backend_rows = 0; PREPARE q AS $l
 like($planner->query_safe('EXPLAIN (VERBOSE, COSTS OFF) EXECUTE q'), qr/Program Device: $device/, 'a program is chosen');
 $node->safe_psql('postgres', $_) foreach 'INSERT INTO loose SELECT k, v + 1, w FROM loose WHERE k IN (3333, 4444)', q{SELECT hjoin_gpu_keep('loose')};
 is_cores($node, $loose[$_], 0, "keys that are not, query $_") for 0 .. $#loose;
+is_cores($node, "SELECT o.priority, count(*), sum(f.w) FROM $_ GROUP BY 1 ORDER BY 1", 1, "but where the other side is known to be unique, $_")
+  for 'loose f JOIN orders o ON o.id = f.k', 'orders o JOIN loose f ON o.id = f.k';
 $planner->query_safe('SET hjoin_gpu.on_fallback = silent');
 like($planner->query_safe('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE q'), qr/Programs: 0\s+Fallback: it could not be run within the last ten minutes/, 'a plan of before does not try');
 $planner->quit;
