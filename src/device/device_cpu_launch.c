@@ -161,6 +161,7 @@ run_piece(void *arg, int number, int worker_number)
 		memset(worker->rows.tested, 0, sizeof(worker->rows.tested));
 		memset(worker->rows.passed, 0, sizeof(worker->rows.passed));
 		worker->rows.flags = 0;
+		worker->nnoted = 0;
 		for (int v = 0; v < HJG_PROGRAM_MAX_PAYLOAD; v++)
 			worker->bounds[v] = HJG_CPU_NO_BOUNDS;
 		worker->started = true;

@@ -111,7 +111,7 @@ threads_fill(HjgMachineRun *run, HjgTableFill *fill, hjg_u64 nrows, hjg_u32 *fla
 
 	if (!hjg_device_may_rank(own, fill, nrows))
 		return false;
-	*status = hjg_device_make_ranks(own, &own->ranks[fill->number], fill, flags);
+	*status = hjg_device_make_ranks(own, &own->ranks[fill->number], fill, nrows, flags);
 	return true;
 }
 

@@ -22,39 +22,46 @@
 /* Least rows by which it is decided whether a table has ranks: a smaller one has them where one of so many rows would. */
 #define LEAST_ROWS 4096
 
+/* They stay in a core's cache. */
+size_t		hjg_device_own_bits_bytes = (size_t) 1 << 20;
+
 /* A table while it is filled. */
 typedef struct RankedRows
 {
 	HjgCpuRun  *run;
 	HjgCpuRanks *ranks;
 	HjgTableFill *fill;
+	hjg_u64		nrows;			/* about */
+	hjg_u64		nwords;			/* of the ranks */
+	hjg_u64    *own_bits;		/* of each worker, as many words; NULL: all set those of the ranks */
+	size_t		own_bytes;
 	hjg_u64    *marks;			/* of the rows of all feeds' pieces; NULL: they need not come twice */
 	size_t		marks_bytes;
-	hjg_u32		unique;
+	hjg_u64		nnoted;			/* rows whose bits are set */
 	bool		has_null;		/* atomic: a row's key is NULL */
 	HjgCpuBounds bounds[HJG_PROGRAM_MAX_PAYLOAD];	/* of the payload */
 } RankedRows;
 
 /* ---- bits ---- */
 
-/* Set bits of a word; returns flags. */
-HJG_PROGRAM_STEP hjg_u32
-set_bits(const RankedRows *ranked, hjg_u64 word, hjg_u64 bits)
+/* Set bits of a word, own: of the worker's own bits. */
+HJG_PROGRAM_STEP void
+set_bits(const RankedRows *ranked, hjg_u64 *own, hjg_u64 word, hjg_u64 bits)
 {
-	hjg_u64    *to = &ranked->ranks->words[word].bits;
-	hjg_u64		old = __atomic_load_n(to, __ATOMIC_RELAXED);
+	hjg_u64    *shared = &ranked->ranks->words[word].bits;
 
+	if (own != NULL)
+		own[word] |= bits;
 	/* keys of groups come many times */
-	if ((bits & ~old) != 0)
-		old = __atomic_fetch_or(to, bits, __ATOMIC_RELAXED);
-	return ranked->unique && (old & bits) != 0 ? HJG_K_KEY_TWICE : 0;
+	else if ((bits & ~__atomic_load_n(shared, __ATOMIC_RELAXED)) != 0)
+		__atomic_fetch_or(shared, bits, __ATOMIC_RELAXED);
 }
 
 /* Set the bits of rows whose distances from the least key are known; those of one word that follow each other at once. */
-HJG_PROGRAM_STEP hjg_u32
-set_all_bits(const RankedRows *ranked, const hjg_u64 *distances, hjg_u32 n)
+HJG_PROGRAM_STEP void
+set_all_bits(const RankedRows *ranked, const HjgCpuWorker *worker, const hjg_u64 *distances, hjg_u32 n)
 {
-	hjg_u32		flags = 0;
+	hjg_u64    *own = ranked->own_bits == NULL ? NULL : ranked->own_bits + (worker - ranked->run->workers) * ranked->nwords;
 
 	for (hjg_u32 i = 0; i < n;)
 	{
@@ -62,20 +69,14 @@ set_all_bits(const RankedRows *ranked, const hjg_u64 *distances, hjg_u32 n)
 		hjg_u64		bits = 0;
 
 		for (; i < n && distances[i] / 64 == word; i++)
-		{
-			const hjg_u64 bit = 1ull << distances[i] % 64;
-
-			flags |= ranked->unique && (bits & bit) != 0 ? HJG_K_KEY_TWICE : 0;
-			bits |= bit;
-		}
-		flags |= set_bits(ranked, word, bits);
+			bits |= 1ull << distances[i] % 64;
+		set_bits(ranked, own, word, bits);
 	}
-	return flags;
 }
 
-/* Find the distances of the keys from the least one, of *n rows; those with NULL are left out. Returns flags. */
+/* Find the distances of the keys from the least one, of *n rows; those with NULL are left out. Fetches their words, if these are written; returns flags. */
 HJG_PROGRAM_STEP hjg_u32
-find_distances(const HjgKPipeline *a, const HjgCpuRanks *ranks, HjgCpuRows *rows, hjg_u32 *n)
+find_distances(const HjgKPipeline *a, const HjgCpuRanks *ranks, HjgCpuRows *rows, hjg_u32 *n, bool written)
 {
 	const int64_t *keys = rows->regs[a->keys[0]];
 	const hjg_u32 mask = rows->nullable & 1u << a->keys[0];
@@ -87,7 +88,8 @@ find_distances(const HjgKPipeline *a, const HjgCpuRanks *ranks, HjgCpuRows *rows
 		const hjg_u64 distance = (hjg_u64) keys[i] - (hjg_u64) ranks->least;
 		const bool	isnull = (rows->nulls[i] & mask) != 0;
 
-		__builtin_prefetch(&ranks->words[distance / 64], 1);
+		if (written)
+			__builtin_prefetch(&ranks->words[distance / 64], 1);
 		rows->hashes[*n] = distance;
 		rows->chosen[*n] = (hjg_u16) i;
 		*n += !isnull;
@@ -147,10 +149,11 @@ note_rows(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 	RankedRows *ranked = arg;
 	HjgCpuRows *rows = &worker->rows;
 	hjg_u32		n;
-	hjg_u32		flags = find_distances(a, ranked->ranks, rows, &n);
+	hjg_u32		flags = find_distances(a, ranked->ranks, rows, &n, ranked->own_bits == NULL);
 
 	if (flags == 0)
-		flags = set_all_bits(ranked, rows->hashes, n);
+		set_all_bits(ranked, worker, rows->hashes, n);
+	worker->nnoted += n;
 	if (n < rows->n)
 		__atomic_store_n(&ranked->has_null, true, __ATOMIC_RELAXED);
 	if (worker->marks != NULL)
@@ -162,13 +165,29 @@ note_rows(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 
 HJG_CPU_DEFINE_WIDE(note_rows)
 
+/* Words of which a thread puts the bits together. */
+#define WORDS_AT_ONCE 4096
+
+/* Put the workers' own bits of some words together. */
+static void
+unite_bits(void *arg, int number, int worker)
+{
+	const RankedRows *ranked = arg;
+	const hjg_u64 first = (hjg_u64) number * WORDS_AT_ONCE;
+	const hjg_u64 end = first + WORDS_AT_ONCE < ranked->nwords ? first + WORDS_AT_ONCE : ranked->nwords;
+
+	for (const hjg_u64 *own = ranked->own_bits; own < ranked->own_bits + ranked->own_bytes / sizeof(hjg_u64); own += ranked->nwords)
+		for (hjg_u64 w = first; w < end; w++)
+			ranked->ranks->words[w].bits |= own[w];
+}
+
 /* Count the bits before each word; returns how many there are. */
 static hjg_u64
-count_bits(HjgCpuRanks *ranks)
+count_bits(HjgCpuRanks *ranks, hjg_u64 nwords)
 {
 	hjg_u64		n = 0;
 
-	for (hjg_u64 w = 0; w < ranks->nvalues / 64 + 1; w++)
+	for (hjg_u64 w = 0; w < nwords; w++)
 	{
 		ranks->words[w].before = n;
 		n += (hjg_u64) __builtin_popcountll(ranks->words[w].bits);
@@ -211,14 +230,16 @@ hjg_device_free_ranks(HjgCpuRun *run, HjgCpuRanks *ranks)
 	*ranks = (HjgCpuRanks) {0};
 }
 
-/* Extend the bounds of the payload by those that the workers have found in the last launch. */
+/* Add up the rows that the workers have noted in the last launch, and extend the bounds of the payload by those that they have found. */
 static void
-add_bounds(RankedRows *ranked)
+add_noted(RankedRows *ranked)
 {
 	const HjgCpuRun *run = ranked->run;
 	const int	nworkers = hjg_pool_nthreads(run->run.env->pool);
 
 	for (int w = 0; w < nworkers; w++)
+	{
+		ranked->nnoted += run->workers[w].started ? run->workers[w].nnoted : 0;
 		for (hjg_u32 v = 0; v < ranked->fill->table->npayload && run->workers[w].started; v++)
 		{
 			const HjgCpuBounds *found = &run->workers[w].bounds[v];
@@ -228,6 +249,7 @@ add_bounds(RankedRows *ranked)
 			bounds->greatest = found->greatest > bounds->greatest ? found->greatest : bounds->greatest;
 			bounds->has_nulls |= found->has_nulls;
 		}
+	}
 }
 
 /* The sink of a launch, and which rows come to it. */
@@ -262,7 +284,7 @@ launch_all(RankedRows *ranked, RowsLaunch rows, hjg_u32 *flags)
 			args.nvalues = 0;
 		TRY(hjg_device_launch(&launch));
 		if (!rows.marked_only)
-			add_bounds(ranked);
+			add_noted(ranked);
 		marks = marks == NULL ? NULL : marks + (size_t) feed->npieces * HJG_CPU_MARK_WORDS;
 	}
 	*flags = facts->flags;
@@ -280,6 +302,20 @@ count_all_pieces(const HjgTableFill *fill)
 	return n;
 }
 
+/* Give each worker bits of its own, which need no atomic operations, where they stay in cache and it will have more rows than words of them. */
+static HjgStatus
+alloc_own_bits(RankedRows *ranked)
+{
+	HjgCpuRun  *run = ranked->run;
+	const size_t nworkers = hjg_pool_nthreads(run->run.env->pool);
+	const size_t bytes = ranked->nwords * sizeof(hjg_u64);
+
+	if (bytes > hjg_device_own_bits_bytes || ranked->nrows / nworkers < ranked->nwords || nworkers * bytes > run->run.machine->room(&run->run))
+		return HJG_OK;
+	ranked->own_bytes = nworkers * bytes;
+	return alloc_zeros(run, ranked->own_bytes, &ranked->own_bits);
+}
+
 /* Set the bits of the keys of all rows, and count them. */
 static HjgStatus
 rank_keys(RankedRows *ranked, hjg_u32 *flags, hjg_u64 *nranks)
@@ -289,19 +325,27 @@ rank_keys(RankedRows *ranked, hjg_u32 *flags, hjg_u64 *nranks)
 	const HjgProgramTable *table = ranked->fill->table;
 	const hjg_u64 nvalues = (hjg_u64) table->greatest_key - (hjg_u64) table->least_key + 1;
 
-	*ranks = (HjgCpuRanks) {.least = table->least_key, .nvalues = nvalues, .words_bytes = (nvalues / 64 + 1) * sizeof(HjgCpuRankWord)};
+	ranked->nwords = nvalues / 64 + 1;
+	*ranks = (HjgCpuRanks) {.least = table->least_key, .nvalues = nvalues, .words_bytes = ranked->nwords * sizeof(HjgCpuRankWord)};
 	TRY(alloc_zeros(run, ranks->words_bytes, &ranks->words));
 	if (table->has_groups || table->npayload > 0)
 	{
 		ranked->marks_bytes = count_all_pieces(ranked->fill) * HJG_CPU_MARK_WORDS * sizeof(hjg_u64);
 		TRY(alloc_zeros(run, ranked->marks_bytes, &ranked->marks));
 	}
+	TRY(alloc_own_bits(ranked));
 	TRY(launch_all(ranked, (RowsLaunch) {
 		.kernel = HJG_KERNEL_FILL_RECORDS, .sink = HJG_CPU_SINK(note_rows), .sink_arg = ranked, .keys_only = table->has_groups
 	}, flags));
+	if (ranked->own_bits != NULL)
+		hjg_pool_run(run->run.env->pool, (int) (ranked->nwords / WORDS_AT_ONCE) + 1, unite_bits, ranked);
+	free_some(run, ranked->own_bits, ranked->own_bytes);
+	ranked->own_bits = NULL;
 	if (table->has_groups && ranked->has_null)
 		ranks->words[nvalues / 64].bits |= 1ull << nvalues % 64;
-	*nranks = count_bits(ranks);
+	*nranks = count_bits(ranks, ranked->nwords);
+	if (table->unique && ranked->nnoted != *nranks)
+		*flags |= HJG_K_KEY_TWICE;
 	return HJG_OK;
 }
 
@@ -369,8 +413,8 @@ pack_field(const HjgCpuField *field, const HjgCpuRows *rows, hjg_u32 n, const in
 HJG_PROGRAM_STEP bool
 pack_nulls(const HjgKPipeline *a, const HjgCpuRanks *ranks, HjgCpuRows *rows, hjg_u32 n)
 {
-	for (hjg_u32 c = 0; c < n; c++)
-		memset(rows->packed[c], 0, ranks->null_bytes);
+	for (hjg_u32 c = 0; c < n && ranks->null_bytes > 0; c++)
+		memset(rows->packed[c], 0, HJG_CPU_NULL_BYTES);
 	for (hjg_u32 v = 0; v < a->nvalues; v++)
 	{
 		const hjg_u32 reg = a->values[v].reg;
@@ -397,7 +441,7 @@ pack_rows(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 	const HjgCpuRanks *ranks = ((const RankedRows *) arg)->ranks;
 	HjgCpuRows *rows = &worker->rows;
 	hjg_u32		n;
-	hjg_u32		flags = find_distances(a, ranks, rows, &n);
+	hjg_u32		flags = find_distances(a, ranks, rows, &n, true);
 
 	for (hjg_u32 c = 0; c < n && flags == 0; c++)
 	{
@@ -516,15 +560,16 @@ fill_groups(RankedRows *ranked, hjg_u32 *flags)
 /* ---- both ---- */
 
 HjgStatus
-hjg_device_make_ranks(HjgCpuRun *run, HjgCpuRanks *ranks, HjgTableFill *fill, hjg_u32 *flags)
+hjg_device_make_ranks(HjgCpuRun *run, HjgCpuRanks *ranks, HjgTableFill *fill, hjg_u64 nrows, hjg_u32 *flags)
 {
-	RankedRows	ranked = {.run = run, .ranks = ranks, .fill = fill, .unique = fill->table->unique};
+	RankedRows	ranked = {.run = run, .ranks = ranks, .fill = fill, .nrows = nrows};
 	HjgStatus	status;
 
 	for (int v = 0; v < HJG_PROGRAM_MAX_PAYLOAD; v++)
 		ranked.bounds[v] = HJG_CPU_NO_BOUNDS;
 	status = fill->table->has_groups ? fill_groups(&ranked, flags) : fill_ranks(&ranked, flags);
 	free_some(run, ranked.marks, ranked.marks_bytes);
+	free_some(run, ranked.own_bits, ranked.own_bytes);
 	if (status != HJG_OK || *flags != 0)
 		hjg_device_free_ranks(run, ranks);
 	return status;

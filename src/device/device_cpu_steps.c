@@ -218,13 +218,14 @@ run_tested(const HjgProgramStep *steps, hjg_u32 ntested, hjg_u32 live, const Hjg
 
 /* ---- look-ups ---- */
 
-/* Find the value of each row in ranks, and its record; NULL if it is not there. */
-STEP void
+/* Find the value of each row in ranks, and its record; NULL if it is not there. Returns how many are. */
+STEP hjg_u32
 find_ranks(const HjgCpuRanks *ranks, hjg_u32 reg, HjgCpuRows *rows)
 {
 	static hjg_u8 nothing;		/* for values that have no record */
 	const int64_t *keys = rows->regs[reg];
 	const hjg_u32 mask = rows->nullable & BIT(reg);
+	hjg_u32		found = 0;
 
 	for (hjg_u32 i = 0; i < rows->n; i++)
 	{
@@ -245,7 +246,9 @@ find_ranks(const HjgCpuRanks *ranks, hjg_u32 reg, HjgCpuRows *rows)
 			rows->packed[i] = ranks->records + hjg_device_rank(ranks, distance) * ranks->record_bytes;
 			__builtin_prefetch(rows->packed[i]);
 		}
+		found += rows->packed[i] != NULL;
 	}
+	return found;
 }
 
 /* A filter is worth asking until most of so many rows have passed it. */
@@ -271,12 +274,13 @@ choose_candidates(const HjgBloom *filter, hjg_u32 table, HjgCpuRows *rows)
 	return n;
 }
 
-/* Find the record of each row in a table; NULL if there is none. */
-STEP void
+/* Find the record of each row in a table; NULL if there is none. Returns how many there are. */
+STEP hjg_u32
 find_records(const HjgKRecords *table, const HjgBloom *filter, const HjgProgramStep *step, HjgCpuRows *rows)
 {
 	const hjg_u32 key_bits = hjg_device_register_range(step->left, table->nkeys) & rows->nullable;
 	hjg_u8		keys[HJG_PROGRAM_MAX_KEYS];
+	hjg_u32		found = 0;
 	hjg_u32		n;
 
 	for (hjg_u32 k = 0; k < table->nkeys; k++)
@@ -293,7 +297,9 @@ find_records(const HjgKRecords *table, const HjgBloom *filter, const HjgProgramS
 		const HjgProgramKey key = {.regs = &rows->regs[step->left][i], .stride = HJG_CPU_ROWS, .nkeys = table->nkeys};
 
 		rows->records[i] = key_bits != 0 && (rows->nulls[i] & key_bits) != 0 ? NULL : (hjg_u64 *) hjg_program_find(table, &key, rows->hashes[i]);
+		found += rows->records[i] != NULL;
 	}
+	return found;
 }
 
 #define UNPACK_FIELD(type) \
@@ -378,12 +384,9 @@ probe(const HjgCpuPlan *plan, const HjgProgramStep *step, HjgCpuRows *rows, hjg_
 	const HjgKRecords *table = &plan->a->tables[step->arg];
 	const HjgCpuRanks *ranks = &plan->ranks[step->arg];
 	const bool	anti = step->op == HJG_PROGRAM_PROBE_ANTI;
+	const hjg_u32 found = ranks->words != NULL ? find_ranks(ranks, step->left, rows) : find_records(table, &plan->filters[step->arg], step, rows);
 
-	if (ranks->words != NULL)
-		find_ranks(ranks, step->left, rows);
-	else
-		find_records(table, &plan->filters[step->arg], step, rows);
-	if (step->op != HJG_PROGRAM_PROBE_LEFT)
+	if (step->op != HJG_PROGRAM_PROBE_LEFT && found != (anti ? 0 : rows->n))
 	{
 		hjg_u32		n = 0;
 

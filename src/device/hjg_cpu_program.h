@@ -119,7 +119,8 @@ typedef struct HjgCpuPlan
 typedef struct HjgCpuWorker
 {
 	HjgCpuRows	rows;
-	HjgCpuBounds bounds[HJG_PROGRAM_MAX_PAYLOAD];	/* of the payload of ranks */
+	hjg_u64		nnoted;			/* rows that ranks are made of, in this launch, */
+	HjgCpuBounds bounds[HJG_PROGRAM_MAX_PAYLOAD];	/* and of their payload */
 	hjg_u64    *marks;			/* of the piece's rows, if the launch has marks, */
 	hjg_u32		first_row;		/* the first of which is the piece's first row */
 	bool		started;		/* its own memory is zeroed, in this launch */
@@ -253,9 +254,11 @@ extern void hjg_device_run_steps(const HjgCpuPlan *plan, const HjgKColumn *colum
 
 /* Can a table of about so many rows, or groups, be made by ranks, with less memory than by hashes? */
 extern bool hjg_device_may_rank(const HjgCpuRun *run, const HjgTableFill *fill, hjg_u64 nrows);
-/* Make a hash table of the pieces' rows, or groups; nothing of it is left if there are flags. */
-extern HjgStatus hjg_device_make_ranks(HjgCpuRun *run, HjgCpuRanks *ranks, HjgTableFill *fill, hjg_u32 *flags);
+/* Make a hash table of the pieces' rows, about so many, or groups; nothing of it is left if there are flags. */
+extern HjgStatus hjg_device_make_ranks(HjgCpuRun *run, HjgCpuRanks *ranks, HjgTableFill *fill, hjg_u64 nrows, hjg_u32 *flags);
 extern void hjg_device_free_ranks(HjgCpuRun *run, HjgCpuRanks *ranks);
+/* Most bytes of bits that a worker has of its own, while a table is made. */
+extern size_t hjg_device_own_bits_bytes;
 
 /* ---- device_cpu_filter.c ---- */
 

@@ -177,9 +177,17 @@ test_forms_of_tables(int times)
 {
 	const size_t near_bytes = machine->near_bytes;
 	const size_t filtered_bytes = hjg_device_filtered_bytes;
+	const size_t own_bits_bytes = hjg_device_own_bits_bytes;
+	const ProgramShape one_key = {.npipelines = 3, .most_rows = 500, .one_key = true};
+	const ProgramShape repeated = {.npipelines = 2, .most_rows = 20000, .one_key = true, .repeated_keys = true};
 
-	test_answers("whose tables have one key", &(ProgramShape) {.npipelines = 3, .most_rows = 500, .one_key = true}, 60 * times);
+	test_answers("whose tables have one key", &one_key, 60 * times);
 	test_answers("whose groups of groups have one key", &(ProgramShape) {.npipelines = 3, .most_rows = 500, .one_key = true, .nested = true}, 20 * times);
+	test_answers("of many rows, with a key that comes twice", &repeated, 8 * times);
+	hjg_device_own_bits_bytes = 0;
+	test_answers("whose threads have no bits of their own", &one_key, 60 * times);
+	test_answers("of many rows, with a key that comes twice, so", &repeated, 8 * times);
+	hjg_device_own_bits_bytes = own_bits_bytes;
 	machine->near_bytes = 0;
 	test_answers("whose groups all threads share", &(ProgramShape) {.most_rows = 2000}, 40 * times);
 	test_answers("whose groups have ranks", &(ProgramShape) {.npipelines = 2, .most_rows = 2000, .one_key = true}, 40 * times);
