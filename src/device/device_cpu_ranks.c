@@ -344,6 +344,7 @@ rank_keys(RankedRows *ranked, hjg_u32 *flags, hjg_u64 *nranks)
 	if (table->has_groups && ranked->has_null)
 		ranks->words[nvalues / 64].bits |= 1ull << nvalues % 64;
 	*nranks = count_bits(ranks, ranked->nwords);
+	ranks->complete = *nranks == nvalues + (ranks->words[nvalues / 64].bits >> nvalues % 64 & 1);
 	if (table->unique && ranked->nnoted != *nranks)
 		*flags |= HJG_K_KEY_TWICE;
 	return HJG_OK;
@@ -441,7 +442,7 @@ pack_rows(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 	const HjgCpuRanks *ranks = ((const RankedRows *) arg)->ranks;
 	HjgCpuRows *rows = &worker->rows;
 	hjg_u32		n;
-	hjg_u32		flags = find_distances(a, ranks, rows, &n, true);
+	hjg_u32		flags = find_distances(a, ranks, rows, &n, !ranks->complete);
 
 	for (hjg_u32 c = 0; c < n && flags == 0; c++)
 	{

@@ -230,7 +230,7 @@ find_ranks(const HjgCpuRanks *ranks, hjg_u32 reg, HjgCpuRows *rows)
 	for (hjg_u32 i = 0; i < rows->n; i++)
 	{
 		rows->hashes[i] = (hjg_u64) keys[i] - (hjg_u64) ranks->least;
-		if (rows->hashes[i] < ranks->nvalues)
+		if (!ranks->complete && rows->hashes[i] < ranks->nvalues)
 			__builtin_prefetch(&ranks->words[rows->hashes[i] / 64]);
 	}
 	for (hjg_u32 i = 0; i < rows->n; i++)
@@ -244,7 +244,7 @@ find_ranks(const HjgCpuRanks *ranks, hjg_u32 reg, HjgCpuRows *rows)
 		else
 		{
 			rows->packed[i] = ranks->records + hjg_device_rank(ranks, distance) * ranks->record_bytes;
-			__builtin_prefetch(rows->packed[i]);
+			__builtin_prefetch(rows->packed[i], 0, 2);
 		}
 		found += rows->packed[i] != NULL;
 	}

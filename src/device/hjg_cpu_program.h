@@ -64,6 +64,7 @@ typedef struct HjgCpuRanks
 	size_t		words_bytes;
 	int64_t		least;			/* value */
 	hjg_u64		nvalues;		/* from the least to the greatest one */
+	bool		complete;		/* all of them are there: the rank of each is its distance from the least one */
 	hjg_u8	   *records;		/* of each value that is there: bits of NULLs, and the payload, or NULL if it has none; of groups, their totals */
 	size_t		records_bytes;
 	hjg_u32		record_bytes;
@@ -85,7 +86,7 @@ typedef struct HjgCpuBounds
 static inline __attribute__((always_inline)) bool
 hjg_device_is_ranked(const HjgCpuRanks *ranks, hjg_u64 distance)
 {
-	return distance < ranks->nvalues && (ranks->words[distance / 64].bits >> distance % 64 & 1) != 0;
+	return distance < ranks->nvalues && (ranks->complete || (ranks->words[distance / 64].bits >> distance % 64 & 1) != 0);
 }
 
 /* Count the values before one that is there, told by its distance from the least one. */
@@ -94,6 +95,8 @@ hjg_device_rank(const HjgCpuRanks *ranks, hjg_u64 distance)
 {
 	const HjgCpuRankWord *word = &ranks->words[distance / 64];
 
+	if (ranks->complete)
+		return distance;
 	return word->before + (hjg_u64) __builtin_popcountll(word->bits & ((1ull << distance % 64) - 1));
 }
 

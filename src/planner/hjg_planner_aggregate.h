@@ -42,7 +42,8 @@ typedef struct HjgFirstGroups
 typedef struct HjgPlannedProgram
 {
 	Path	   *path;			/* of the rows that it groups: a sequential scan, a join, or a scan of a subquery; it is not executed */
-	Path	   *other;			/* of the same groups, for the case that the program cannot be run */
+	Path	   *other;			/* of the same groups, for the case that the program cannot be run, */
+	double		other_ns;		/* and its time */
 	double		ngroups;		/* groups that it is expected to make, of which the node makes its own */
 	double		returned;		/* of these, how many come back */
 	Relids		fetched;		/* tables of which a row is read for each of these */

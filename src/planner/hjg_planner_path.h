@@ -327,6 +327,8 @@ extern double hjg_planner_processes(const Path *path);
  * because the leader takes a whole share; no price includes it.
  */
 extern double hjg_planner_process_share(const Path *path);
+/* Predict the time of building, probing and returning rows by these processes, which crowd one another; ns: by a process alone. */
+extern double hjg_planner_table_work_ns(const Path *path, const HjgUnitCosts *costs, double ns);
 /* Does the path run in new processes, which map the pages of tables as they read them? */
 extern bool hjg_planner_maps_memory(const Path *path);
 
@@ -409,6 +411,11 @@ extern void hjg_planner_count_tests(const HjgFilter *filter, double *tests);
  */
 extern const char *hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const Path *outer_path,
 									 const Path *inner_path);
+
+/* ---------- planner_time.c ---------- */
+
+/* Predict a plan's time: by what EXPLAIN shows where it is the node's, else by its price, as that of scans. */
+extern double hjg_planner_plan_ns(const Path *path, const HjgUnitCosts *costs);
 
 /* ---------- planner_travel.c ---------- */
 
@@ -549,8 +556,10 @@ typedef struct HjgTravelingFilter
 	double		partnered;		/* fraction of the rows with a partner */
 } HjgTravelingFilter;
 
-/* Predict the time, in microseconds, that EXPLAIN shows for such a path below this filter. */
-extern int	hjg_planner_filtered_us(const Path *path, const HjgTravelingFilter *filter);
+/* Predict the time, in microseconds, that EXPLAIN shows for such a path below this filter, or NULL. */
+extern int	hjg_planner_grouping_us(const Path *path, const HjgTravelingFilter *filter);
+/* Does that include the input, as the node reads a table itself, or a program does? */
+extern bool hjg_planner_groups_alone(const Path *path);
 /* Price the time of such a path, without its input, as a join's time is priced. */
 extern Cost hjg_planner_grouping_join_price(const Path *path);
 

@@ -340,6 +340,7 @@ offer_program(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
 	program.other = find_other(grouped_rel->pathlist, path->pathtarget);
 	if (program.other == NULL)
 		program.other = aggregate_all(root, grouped_rel, grouping, input);
+	program.other_ns = hjg_planner_plan_ns(program.other, hjg_planner_facts(root)->calibrated);
 	hjg_planner_set_program(path, &program);
 	if (!costs_less(path, program.other))
 	{

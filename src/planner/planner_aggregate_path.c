@@ -357,31 +357,11 @@ const CustomPathMethods hjg_planner_grouping_methods = {
 
 /* ---------- paths ---------- */
 
-/*
- * Convert a program's time to a price. Prices of other plans leave out how much the processes that would make the rows lose to one another, and
- * most of what it takes to start them, so the program's is lower by that.
- */
-static Cost
-price_program(const RelOptInfo *rows, const HjgUnitCosts *costs, double ns)
-{
-	const double unit_ns = hjg_planner_scan_unit_ns(costs);
-	const Path *parallel = rows->partial_pathlist != NIL ? linitial(rows->partial_pathlist) : NULL;
-	double		launch_cost;
-
-	if (parallel == NULL)
-		return ns / unit_ns;
-	launch_cost = Max(parallel->parallel_workers * costs->launch_ns / unit_ns - parallel_setup_cost, 0);
-	return Max(ns / (unit_ns * hjg_model_crowding(costs, HJG_WORK_CACHED, hjg_planner_processes(parallel)) * hjg_planner_process_share(parallel)) -
-			   launch_cost, 1);
-}
-
 void
 hjg_planner_set_program(Path *path, const HjgPlannedProgram *program)
 {
 	AggregatePath *own = (AggregatePath *) path;
-	HjgUnitCosts costs;
 
-	hjg_planner_unit_costs(&costs, path->rows);
 	own->program = *program;
 	own->custom.custom_paths = lappend(own->custom.custom_paths, program->other);
 	/* rows of the other plan are returned as they are */
@@ -391,7 +371,8 @@ hjg_planner_set_program(Path *path, const HjgPlannedProgram *program)
 		path->rows = Min(path->rows, program->returned);
 	/* no filter of a join above can travel below it */
 	own->join_price = 0;
-	path->startup_cost = path->total_cost = hjg_force ? 0 : price_program(program->path->parent, &costs, program->time.priced_ns);
+	/* it costs as many times less than the other plan as it takes less time */
+	path->startup_cost = path->total_cost = hjg_force ? 0 : program->other->total_cost * program->time.priced_ns / Max(program->other_ns, 1);
 }
 
 /* Make a path over the input; ns: the additional time. */
@@ -447,19 +428,26 @@ aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 {
 	HjgPath    *copy = palloc(sizeof(HjgPath));
 	Path	   *path = &copy->custom.path;
-	const double emit_ns = join->emit_ns;
+	double		emit_ns = join->emit_ns;
 	const GroupCounts groups = count_groups(root, join->custom.path.parent->rows, grouping, form, join->custom.path.rows);
+	AggregatePath *own;
 	HjgUnitCosts costs;
 
 	*copy = *join;
 	path->pathtarget = grouping->input;
 	path->total_cost -= emit_ns * join->ns_cost * (path->total_cost / join->even_cost);
 	path->startup_cost = Min(path->startup_cost, path->total_cost);
-	copy->prediction_us[HJG_PREDICTION_EMIT] = 0;
 	hjg_planner_unit_costs(&costs, path->rows);
-	return make_path(root, grouped_rel, grouping, groups, path,
-					 aggregation_ns(hjg_planner_facts(root), &costs, join, ((Path *) linitial(join->custom.custom_paths))->parent->relids, emit_ns,
-									groups, grouping->keys, &grouping->work), join->unit_ns);
+	own = (AggregatePath *) make_path(root, grouped_rel, grouping, groups, path,
+									  aggregation_ns(hjg_planner_facts(root), &costs, join, ((Path *) linitial(join->custom.custom_paths))->parent->relids, emit_ns,
+													 groups, grouping->keys, &grouping->work), join->unit_ns);
+	/* EXPLAIN shows the copying of columns with the join */
+	if (join->columnar)
+		emit_ns = Min(emit_ns, hjg_model_aggregate_ns(&costs, path->rows, list_length(grouping->work.columns), 0));
+	emit_ns = Min(emit_ns, own->grouping_ns);
+	own->grouping_ns -= emit_ns;
+	copy->prediction_us[HJG_PREDICTION_EMIT] = (int) Min(hjg_planner_table_work_ns(path, &costs, emit_ns) / 1000, PG_INT32_MAX);
+	return &own->custom.path;
 }
 
 /*
@@ -537,9 +525,17 @@ hjg_planner_aggregate_distinct(PlannerInfo *root, RelOptInfo *grouped_rel, const
 }
 
 int
-hjg_planner_filtered_us(const Path *path, const HjgTravelingFilter *filter)
+hjg_planner_grouping_us(const Path *path, const HjgTravelingFilter *filter)
 {
 	return predict_us((const AggregatePath *) path, filter);
+}
+
+bool
+hjg_planner_groups_alone(const Path *path)
+{
+	const AggregatePath *own = (const AggregatePath *) path;
+
+	return own->scan.own_ns > 0 || own->program.time.device.kind != HJG_KIND_ANY;
 }
 
 Cost

@@ -300,16 +300,15 @@ keep_prediction(const HjgOffer *offer)
 	HjgPath    *own = offer->own;
 	const double nprocesses = hjg_planner_processes(&own->custom.path);
 	const double share = hjg_planner_process_share(&own->custom.path);
-	const double tables = share * hjg_model_crowding(costs, HJG_WORK_TABLES, nprocesses);
 
 	own->emit_ns = prediction->emit_ns;
 	own->prediction_us[HJG_PREDICTION_MARSHAL_BUILD] =
 		whole_us(share * hjg_model_crowded_reading_ns(costs, build_scan, prediction->marshal_build_ns, nprocesses));
 	own->prediction_us[HJG_PREDICTION_MARSHAL_PROBE] =
 		whole_us(share * hjg_model_crowded_reading_ns(costs, probe_scan, prediction->marshal_probe_ns, nprocesses));
-	own->prediction_us[HJG_PREDICTION_BUILD] = whole_us(tables * prediction->build_ns + share * prediction->startup_ns);
-	own->prediction_us[HJG_PREDICTION_PROBE] = whole_us(tables * prediction->probe_ns);
-	own->prediction_us[HJG_PREDICTION_EMIT] = whole_us(tables * prediction->emit_ns);
+	own->prediction_us[HJG_PREDICTION_BUILD] = whole_us(hjg_planner_table_work_ns(&own->custom.path, costs, prediction->build_ns) + share * prediction->startup_ns);
+	own->prediction_us[HJG_PREDICTION_PROBE] = whole_us(hjg_planner_table_work_ns(&own->custom.path, costs, prediction->probe_ns));
+	own->prediction_us[HJG_PREDICTION_EMIT] = whole_us(hjg_planner_table_work_ns(&own->custom.path, costs, prediction->emit_ns));
 	own->prediction_us[HJG_PREDICTION_SCAN_BUILD] =
 		whole_us(share * hjg_model_crowded_reading_ns(costs, build_scan, build_scan->own_ns, nprocesses));
 	own->prediction_us[HJG_PREDICTION_SCAN_PROBE] =

@@ -129,5 +129,5 @@ hjg_planner_travel_us(const HjgJoinShape *join, const Path *outer)
 	const Path *input;
 	const Path *grouping = find_grouping(outer, &input);
 
-	return grouping != NULL && hjg_planner_is_grouping(grouping) ? hjg_planner_filtered_us(grouping, &filter) : 0;
+	return grouping != NULL && hjg_planner_is_grouping(grouping) ? hjg_planner_grouping_us(grouping, &filter) : 0;
 }

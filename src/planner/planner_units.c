@@ -112,6 +112,12 @@ hjg_planner_process_share(const Path *path)
 	return hjg_planner_participants(path) / hjg_planner_processes(path);
 }
 
+double
+hjg_planner_table_work_ns(const Path *path, const HjgUnitCosts *costs, double ns)
+{
+	return ns * hjg_planner_process_share(path) * hjg_model_crowding(costs, HJG_WORK_TABLES, hjg_planner_processes(path));
+}
+
 bool
 hjg_planner_maps_memory(const Path *path)
 {
