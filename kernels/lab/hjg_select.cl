@@ -5,9 +5,9 @@
  * Contract.  A launch covers blocks [begin, end) of a column; the first args.unpack_workers groups unpack other
  * blocks meanwhile, each of the others takes every so-manieth block.  Items of a group read neighbouring rows, and
  * those with a row to select take its place by a local atomic, so a block's row numbers have no order.  A row is
- * read once, 4 or 8 bytes or those of its packed value, and 4 bytes are written if it is selected.  A packed block
- * that fails its check selects nothing and raises HJG_STEP_DAMAGED.  The host checks that all arrays have the
- * column's rows, and that a packed column is under NS alone.
+ * read once, 4 or 8 bytes a column or those of its packed values, and 4 bytes are written if it is selected.  A packed
+ * block that fails its check selects nothing and raises HJG_STEP_DAMAGED.  The host checks that all arrays have the
+ * columns' rows, and that packed columns are under NS alone.
  */
 static void
 hjg_run_select(__global uchar *table, __global uchar *work, __global const uchar *user, __global const uchar *packed,
@@ -15,11 +15,13 @@ hjg_run_select(__global uchar *table, __global uchar *work, __global const uchar
 {
 	__global const HjgSelect *select = (__global const HjgSelect *) (table + args->headers_off[0]);
 	__global const HjgPackHeader *header = (__global const HjgPackHeader *) packed;
-	__global const HjgPackBlock *block = 0;
-	__global const uchar *keys = user + args->keys_off + (ulong) (ix - args->first_index) * HJG_PACK_BLOCK_ROWS * HJG_KEY_WIDTH;
+	__global const HjgPackBlock *blocks[HJG_SELECT_COLUMNS] = {0};
+	const uint	ncolumns = select->ncolumns;
+	__global const uchar *keys = user + args->keys_off + (ulong) (ix - args->first_index) * ncolumns * HJG_PACK_BLOCK_ROWS * HJG_KEY_WIDTH;
 	__global uint *selected = hjg_step_words(work, args->rows_off) + ix * HJG_PACK_BLOCK_ROWS;
 	const uint	nrows = hjg_select_block_rows(select, ix);
-	const bool	in_place = args->mode == HJG_SELECT_PACKED;
+	const uint	npacked = args->mode == HJG_SELECT_PACKED ? ncolumns : 0;
+	ulong		sum = 0;
 
 	if (get_local_id(0) == 0)
 	{
@@ -27,21 +29,25 @@ hjg_run_select(__global uchar *table, __global uchar *work, __global const uchar
 		shared->good = 1;
 	}
 	barrier(CLK_LOCAL_MEM_FENCE);
-	if (in_place)
+	for (uint c = 0; c < npacked && shared->good; c++)
 	{
-		block = hjg_unpack_find(header, 0, ix);
-		hjg_group_check(table, args, header, 0, ix, block, shared);
+		blocks[c] = hjg_unpack_find(header, 0, ix * ncolumns + c);
+		hjg_group_check(table, args, header, 0, ix * ncolumns + c, blocks[c], shared);
 	}
 	for (uint i = get_local_id(0); i < nrows && shared->good; i += HJG_GROUP)
-	{
-		const ulong value = in_place ? hjg_select_packed_value(HJG_KEY_WIDTH, block, i) : hjg_unpack_word(HJG_KEY_WIDTH, keys, i);
-
-		if (value - select->from < select->span)
+		if (ncolumns == 1 ? hjg_select_takes(HJG_KEY_WIDTH, 1, select, keys, blocks, i, &sum) :
+			hjg_select_takes(HJG_KEY_WIDTH, ncolumns, select, keys, blocks, i, &sum))
 			selected[atomic_inc(&shared->wanted)] = ix * HJG_PACK_BLOCK_ROWS + i;
-	}
+	shared->sums[get_local_id(0)] = sum;
 	barrier(CLK_LOCAL_MEM_FENCE);
 	if (get_local_id(0) == 0)
+	{
 		hjg_step_words(work, args->counts_off)[ix] = shared->wanted;
+		for (uint i = 1; i < HJG_GROUP && ncolumns > 1; i++)
+			sum += shared->sums[i];
+		if (ncolumns > 1)
+			((__global ulong *) (work + args->buckets_off))[ix] = sum;
+	}
 	barrier(CLK_LOCAL_MEM_FENCE);
 }
 

@@ -19,7 +19,7 @@
  *		lab_coupled_further.c	of these, BasicUnit, and steps by themselves
  *		lab_coupled_coarse.c	of these, steps of pairs of partitions
  *		lab_coupled_incache.c	of these, in-cache co-processing
- *		lab_coupled_tpch.c		keys of TPC-H's joins
+ *		lab_coupled_tpch.c		keys of TPC-H's joins, and the columns of Q6
  */
 #ifndef HJG_COUPLED_BENCH_H
 #define HJG_COUPLED_BENCH_H
@@ -67,6 +67,7 @@ typedef struct HjgBenchSelect
 	HjgSelect	predicate;
 	hjg_u32		nselected;		/* expected */
 	hjg_u64		rows_sum;		/* expected sum of the mixed numbers of these rows */
+	hjg_u64		products_sum;	/* and of their products; 0 where there is one column */
 	bool		has_ratio;
 	double		ratio;			/* the CPU's share with which E was fastest, with all units of both */
 } HjgBenchSelect;
@@ -220,6 +221,11 @@ typedef enum HjgSelectColumn
  */
 extern bool hjg_select_create(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log,
 							  HjgSelectColumn column);
+/* Count the values of so many rows, in whole blocks. */
+extern size_t hjg_select_values_of(hjg_u32 nrows, hjg_u32 ncolumns);
+/* Make a selection from these values; those of several columns are in whole blocks, a block of each column behind one of the other. */
+extern bool hjg_select_rows(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner,
+							const HjgSelect *predicate, const hjg_u32 *values);
 /* Print the rows that are selected, and options that change nothing. */
 extern void hjg_select_explain(const HjgBenchInput *in, const HjgBenchOptions *options);
 
@@ -282,7 +288,8 @@ extern bool hjg_bench_table_3(const HjgBenchOptions *options, const HjgEnv *env,
 
 /* ---- lab_coupled_tpch.c ---- */
 
-#define HJG_TPCH_QUERIES 3
+#define HJG_TPCH_QUERIES 4
+#define HJG_TPCH_Q6 3			/* the last one, which has no join */
 #define HJG_TPCH_JOINS 4		/* of a query at most */
 
 typedef struct HjgTpchKeys
@@ -300,12 +307,14 @@ typedef struct HjgTpchJoin
 
 typedef struct HjgTpch
 {
-	HjgTpchJoin joins[HJG_TPCH_QUERIES][HJG_TPCH_JOINS];
+	HjgTpchJoin joins[HJG_TPCH_Q6][HJG_TPCH_JOINS];
+	HjgSelect	q6;
+	hjg_u32    *q6_values;		/* of its columns, for hjg_select_rows() */
 } HjgTpch;
 
 extern const char *const hjg_tpch_names[HJG_TPCH_QUERIES];
 
-/* Make the keys of the queries' joins with 2^log rows of lineitem; false, to be destroyed as well, if there is too little memory. */
+/* Make the keys of the queries' joins, and Q6's columns, with 2^log rows of lineitem; false, to be destroyed as well, if there is too little memory. */
 extern bool hjg_tpch_create(HjgTpch *tpch, int log);
 extern void hjg_tpch_destroy(HjgTpch *tpch);
 

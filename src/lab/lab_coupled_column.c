@@ -1,8 +1,8 @@
 /*
  * lab_coupled_column.c
- *	  The input of a selection (lab_coupled_selection.c): a column, its packed form, and the range of values that is selected.
+ *	  The input of a selection (lab_coupled_selection.c): columns, their packed form, and the ranges of values that are selected.
  *
- * The rows that are expected are counted by a plain loop over the values.
+ * The rows that are expected are counted, and their products summed up, by a plain loop over the values.
  */
 #define _GNU_SOURCE
 
@@ -45,9 +45,33 @@ compare_drawn(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Choose the range that has about a part of the values, from the middle one on, and find the rows in it by a plain loop. */
+/* Find the rows that a predicate selects, by a plain loop. */
+static HjgBenchSelect
+expect_rows(const HjgSelect *predicate, const hjg_u32 *values)
+{
+	const hjg_u32 n = predicate->ncolumns;
+	HjgBenchSelect select = {.predicate = *predicate};
+
+	for (hjg_u32 i = 0; i < predicate->nrows; i++)
+	{
+		const hjg_u32 *row = values + (size_t) i / HJG_PACK_BLOCK_ROWS * HJG_PACK_BLOCK_ROWS * n + i % HJG_PACK_BLOCK_ROWS;
+		bool		taken = true;
+
+		for (hjg_u32 c = 0; c < n; c++)
+			taken = taken && row[c * HJG_PACK_BLOCK_ROWS] >= predicate->from[c] && row[c * HJG_PACK_BLOCK_ROWS] - predicate->from[c] < predicate->span[c];
+		if (!taken)
+			continue;
+		select.nselected++;
+		select.rows_sum += hjg_mix64(HJG_HASH_NO_SEED, i);
+		if (n > 1)
+			select.products_sum += (hjg_u64) row[(n - 2) * HJG_PACK_BLOCK_ROWS] * row[(n - 1) * HJG_PACK_BLOCK_ROWS];
+	}
+	return select;
+}
+
+/* Choose the range that has about a part of the values, from the middle one on. */
 static bool
-choose_range(HjgBenchSelect *select, const hjg_u32 *values, hjg_u32 nrows, double part)
+choose_range(HjgSelect *predicate, const hjg_u32 *values, hjg_u32 nrows, double part)
 {
 	const hjg_u32 first = (hjg_u32) (nrows * (1 - part) / 2);
 	const hjg_u32 last = first + (hjg_u32) (nrows * part);
@@ -57,17 +81,10 @@ choose_range(HjgBenchSelect *select, const hjg_u32 *values, hjg_u32 nrows, doubl
 		return false;
 	memcpy(sorted, values, nrows * sizeof(hjg_u32));
 	qsort(sorted, nrows, sizeof(hjg_u32), compare_drawn);
-	*select = (HjgBenchSelect) {.predicate = {.from = sorted[first], .nrows = nrows}};
-	select->predicate.span = sorted[last] - sorted[first];
 	/* a value that many rows share is taken as a whole */
-	select->predicate.span = select->predicate.span > 0 ? select->predicate.span : 1;
+	*predicate = (HjgSelect) {.from = {sorted[first]}, .span = {sorted[last] > sorted[first] ? sorted[last] - sorted[first] : 1}, .nrows = nrows,
+		.ncolumns = 1};
 	free(sorted);
-	for (hjg_u32 i = 0; i < nrows; i++)
-		if (values[i] >= select->predicate.from && values[i] - select->predicate.from < select->predicate.span)
-		{
-			select->nselected++;
-			select->rows_sum += hjg_mix64(HJG_HASH_NO_SEED, i);
-		}
 	return true;
 }
 
@@ -110,11 +127,30 @@ search_ratio(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEnv *en
 	return true;
 }
 
+size_t
+hjg_select_values_of(hjg_u32 nrows, hjg_u32 ncolumns)
+{
+	return ((size_t) nrows + HJG_PACK_BLOCK_ROWS - 1) / HJG_PACK_BLOCK_ROWS * HJG_PACK_BLOCK_ROWS * ncolumns;
+}
+
+bool
+hjg_select_rows(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgSelect *predicate,
+				const hjg_u32 *values)
+{
+	const hjg_u32 nvalues = predicate->ncolumns > 1 ? (hjg_u32) hjg_select_values_of(predicate->nrows, predicate->ncolumns) : predicate->nrows;
+
+	if (!hjg_bench_input_column(in, options, values, nvalues))
+		return false;
+	in->select = expect_rows(predicate, values);
+	return options->config.costs == NULL || search_ratio(in, options, env, runner);
+}
+
 bool
 hjg_select_create(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log,
 				  HjgSelectColumn column)
 {
 	const hjg_u32 nrows = 1u << log;
+	HjgSelect	predicate;
 	hjg_u32    *values = malloc(nrows * sizeof(hjg_u32));
 	bool		good = values != NULL;
 
@@ -122,11 +158,11 @@ hjg_select_create(HjgBenchInput *in, const HjgBenchOptions *options, const HjgEn
 	if (good)
 	{
 		draw_values(values, nrows, column);
-		good = hjg_bench_input_column(in, options, values, nrows) &&
-			choose_range(&in->select, values, nrows, options->selectivity < 1 ? options->selectivity : SELECTED_PART);
+		good = choose_range(&predicate, values, nrows, options->selectivity < 1 ? options->selectivity : SELECTED_PART) &&
+			hjg_select_rows(in, options, env, runner, &predicate, values);
 	}
 	free(values);
-	return good && (options->config.costs == NULL || search_ratio(in, options, env, runner));
+	return good;
 }
 
 void
@@ -142,7 +178,8 @@ hjg_select_explain(const HjgBenchInput *in, const HjgBenchOptions *options)
 		{"--buffer", config->buffer_bytes > 0}, {"--bus-gbs", config->bus_bytes_per_ns > 0}
 	};
 
-	printf("  selection: %u of %u rows, %.1f %%", in->select.nselected, in->nrows, 100.0 * in->select.nselected / in->nrows);
+	printf("  selection: %u of %u rows, %.1f %%", in->select.nselected, in->select.predicate.nrows,
+		   100.0 * in->select.nselected / in->select.predicate.nrows);
 	if (in->select.has_ratio)
 		printf("; the CPU's share in E is %.3f", in->select.ratio);
 	printf("\n");

@@ -24,9 +24,33 @@ select_in_place(int width, const HjgSelect *select, const HjgPackBlock *block, h
 	for (hjg_u32 i = 0; i < nrows; i++)
 	{
 		selected[n] = first + i;
-		n += hjg_select_packed_value(width, block, i) - select->from < select->span;
+		n += hjg_select_packed_value(width, block, i) - select->from[0] < select->span[0];
 	}
 	return n;
+}
+
+/* Select rows of several columns, and sum up. */
+HJG_STEP_FN HjgStatus
+select_products(int width, const HjgStepLaunch *launch, const HjgSelect *select, hjg_u32 ix, hjg_u32 *selected, hjg_u32 *count)
+{
+	const HjgStepArgs *args = &launch->args;
+	const hjg_u32 ncolumns = select->ncolumns;
+	const size_t block_bytes = (size_t) ncolumns * HJG_PACK_BLOCK_ROWS * (size_t) width;
+	const bool	packed = args->mode == HJG_SELECT_PACKED;
+	const hjg_u8 *keys = packed ? NULL : (const hjg_u8 *) launch->user + args->keys_off + (ix - args->first_index) * block_bytes;
+	const HjgPackBlock *blocks[HJG_SELECT_COLUMNS] = {NULL};
+	HjgStatus	status = HJG_OK;
+	hjg_u64		sum = 0;
+	hjg_u32		n = 0;
+
+	for (hjg_u32 c = 0; c < ncolumns && packed && status == HJG_OK; c++)
+		status = hjg_packed_block(launch->packed, 0, ix * ncolumns + c, &blocks[c]);
+	for (hjg_u32 i = 0; i < hjg_select_block_rows(select, ix) && status == HJG_OK; i++)
+		if (hjg_select_takes(width, ncolumns, select, keys, blocks, i, &sum))
+			selected[n++] = ix * HJG_PACK_BLOCK_ROWS + i;
+	((hjg_u64 *) (launch->work + args->buckets_off))[ix] = sum;
+	*count = n;
+	return status;
 }
 
 HJG_STEP_FN HjgStatus
@@ -41,6 +65,8 @@ select_block(int width, const HjgStepLaunch *launch, hjg_u32 ix, hjg_u8 *scratch
 	const HjgPackBlock *block;
 	HjgStatus	status = HJG_OK;
 
+	if (select->ncolumns > 1)
+		return select_products(width, launch, select, ix, selected, count);
 	if (args->mode == HJG_SELECT_PACKED)
 	{
 		status = hjg_packed_block(launch->packed, 0, ix, &block);
@@ -51,7 +77,7 @@ select_block(int width, const HjgStepLaunch *launch, hjg_u32 ix, hjg_u8 *scratch
 		status = hjg_unpack_block(launch->packed, ix, scratch, scratch + HJG_PACK_BLOCK_ROWS * 8);
 	else
 		keys = (const hjg_u8 *) launch->user + args->keys_off + (size_t) (ix - args->first_index) * HJG_PACK_BLOCK_ROWS * (size_t) width;
-	*count = status == HJG_OK ? hjg_select_values(width, keys, nrows, first, select->from, select->span, selected) : 0;
+	*count = status == HJG_OK ? hjg_select_values(width, keys, nrows, first, select->from[0], select->span[0], selected) : 0;
 	return status;
 }
 

@@ -9,7 +9,8 @@
  *		PE		pieces of a work-ahead set; while one is executed, P fetches the next piece of the same processor (section 3.2.1)
  *		cPDE	windows of a work-ahead set of keys: while E executes one, D unpacks the next, and P fetches the packed bytes of the one
  *				after that.  The engine's joins fetch the window that D begins at the same time, which is not ahead of D
- * Packed keys under NS are read in place without D, by both processors.
+ * Packed keys under NS are read in place without D, by both processors.  Q6 of TPC-H selects by several columns and sums up products: its
+ * columns lie in one array, a block of each behind one of the other.
  *
  * The ratio is fixed, or the one with which E was the fastest of nine that are measured first; a join takes the model's, which has no costs
  * of this step.  Threads of P and D, and memory, are there before the measured time begins: a selection is over sooner than a thread
@@ -40,7 +41,8 @@ typedef struct Selection
 	hjg_u64		fetch_ticket;
 	HjgUnits	units;
 	double		ratio;			/* the CPU's share of the blocks */
-	hjg_u32		nblocks;
+	hjg_u32		ncolumns;
+	hjg_u32		nblocks;		/* of rows; a packed block has those of one column */
 	hjg_u32		piece_blocks;	/* of a piece, or of a window of D */
 	HjgStepLaunch launch;		/* of all blocks */
 	hjg_u64		keys_off[2];	/* in work: D's windows */
@@ -62,9 +64,9 @@ typedef struct SelectWindow
 /* ---- P ---- */
 
 static size_t
-block_bytes(void)
+block_bytes(const Selection *selection)
 {
-	return (size_t) HJG_PACK_BLOCK_ROWS * (size_t) hjg_bench_key_width;
+	return (size_t) selection->ncolumns * HJG_PACK_BLOCK_ROWS * (size_t) hjg_bench_key_width;
 }
 
 /* Let P fetch what the selection or D will read of blocks [begin, end), unless P is still busy. */
@@ -81,14 +83,14 @@ fetch_blocks(Selection *selection, hjg_u32 begin, hjg_u32 end)
 	launch.ahead_of = HJG_STEP_OWN;
 	if (header == NULL)
 	{
-		launch.packed = selection->in->build_keys + begin * block_bytes();
-		launch.packed_bytes = (end - begin) * block_bytes();
+		launch.packed = selection->in->build_keys + begin * block_bytes(selection);
+		launch.packed_bytes = (end - begin) * block_bytes(selection);
 	}
 	else
 	{
-		const hjg_u8 *last = end < selection->nblocks ? (const hjg_u8 *) hjg_unpack_find(header, 0, end) : (const hjg_u8 *) header + header->bytes;
+		const hjg_u8 *last = end < selection->nblocks ? (const hjg_u8 *) hjg_unpack_find(header, 0, end * selection->ncolumns) : (const hjg_u8 *) header + header->bytes;
 
-		launch.packed = hjg_unpack_find(header, 0, begin);
+		launch.packed = hjg_unpack_find(header, 0, begin * selection->ncolumns);
 		launch.packed_bytes = (size_t) (last - (const hjg_u8 *) launch.packed);
 	}
 	selection->stats->fetched_rows += (end - begin) * HJG_PACK_BLOCK_ROWS;
@@ -124,8 +126,8 @@ queue_blocks(const Selection *selection, const HjgStepLaunch *piece, SelectWindo
 	/* an own buffer for the keys of each piece, like the engine's of b1 */
 	if (launch.user != NULL && launch.user != launch.work)
 	{
-		launch.user = (hjg_u8 *) launch.user + (launch.begin - launch.args.first_index) * block_bytes();
-		launch.user_bytes = (launch.end - launch.begin) * block_bytes();
+		launch.user = (hjg_u8 *) launch.user + (launch.begin - launch.args.first_index) * block_bytes(selection);
+		launch.user_bytes = (launch.end - launch.begin) * block_bytes(selection);
 		launch.args.first_index = launch.begin;
 	}
 	if (left > 0)
@@ -134,9 +136,10 @@ queue_blocks(const Selection *selection, const HjgStepLaunch *piece, SelectWindo
 		launch.packed_bytes = selection->launch.packed_bytes;
 		launch.args.unpack_off = selection->keys_off[beside->begin / selection->piece_blocks % 2];
 		launch.args.unpack_scratch_off = selection->scratch_off[HJG_ON_DEVICE];
-		launch.args.unpack_first = beside->begin;
-		launch.args.unpack_begin = beside->device_next;
-		launch.args.unpack_end = beside->device_next += (left + (hjg_u32) npieces - 1) / (hjg_u32) npieces;
+		launch.args.unpack_first = beside->begin * selection->ncolumns;
+		launch.args.unpack_begin = beside->device_next * selection->ncolumns;
+		beside->device_next += (left + (hjg_u32) npieces - 1) / (hjg_u32) npieces;
+		launch.args.unpack_end = beside->device_next * selection->ncolumns;
 		launch.args.unpack_workers = (hjg_u32) selection->units.device_d;
 	}
 	return selection->runner->launch(selection->runner->arg, &launch, ticket);
@@ -212,9 +215,9 @@ unpack_launch_of(const Selection *selection, const SelectWindow *window, HjgProc
 	launch.begin = launch.end = 0;
 	launch.args.unpack_off = selection->keys_off[window->begin / selection->piece_blocks % 2];
 	launch.args.unpack_scratch_off = selection->scratch_off[processor];
-	launch.args.unpack_first = window->begin;
-	launch.args.unpack_begin = begin;
-	launch.args.unpack_end = end;
+	launch.args.unpack_first = window->begin * selection->ncolumns;
+	launch.args.unpack_begin = begin * selection->ncolumns;
+	launch.args.unpack_end = end * selection->ncolumns;
 	launch.args.unpack_workers = (hjg_u32) (processor == HJG_ON_CPU ? selection->units.cpu_d : selection->units.device_d);
 	return launch;
 }
@@ -307,7 +310,7 @@ static bool
 reserve_regions(Selection *selection)
 {
 	HjgStepLaunch *launch = &selection->launch;
-	const hjg_u32 nrows = selection->in->nrows;
+	const hjg_u32 nrows = selection->in->select.predicate.nrows;
 	const size_t ncpu = (size_t) (selection->units.cpu_p + selection->units.cpu_d + selection->units.cpu_e);
 	size_t		bytes = ALIGN;	/* the table has one page, and no offset is 0 */
 	hjg_u8	   *base;
@@ -316,10 +319,11 @@ reserve_regions(Selection *selection)
 	launch->args.headers_off[0] = 256;
 	launch->args.counts_off = lay_bytes(&bytes, selection->nblocks * sizeof(hjg_u32));
 	launch->args.rows_off = lay_bytes(&bytes, nrows * sizeof(hjg_u32));
+	launch->args.buckets_off = lay_bytes(&bytes, selection->nblocks * sizeof(hjg_u64));
 	launch->args.unpack_scratch_off = selection->scratch_off[HJG_ON_CPU] = lay_bytes(&bytes, ncpu * HJG_SELECT_SCRATCH_BYTES);
 	selection->scratch_off[HJG_ON_DEVICE] = lay_bytes(&bytes, (size_t) selection->units.device_d * HJG_UNPACK_SCRATCH_BYTES);
 	for (int i = 0; i < 2 && selection->units.cpu_d > 0; i++)
-		selection->keys_off[i] = lay_bytes(&bytes, selection->piece_blocks * block_bytes());
+		selection->keys_off[i] = lay_bytes(&bytes, selection->piece_blocks * block_bytes(selection));
 	selection->bytes = bytes + 2 * ALIGN;
 	selection->memory = hjg_bench_alloc(NULL, selection->bytes);
 	if (selection->memory == NULL)
@@ -352,7 +356,7 @@ choose_input(Selection *selection)
 	const bool	fetches = config->pipeline >= HJG_PIPELINE_PE && config->was_bytes > 0;
 	const bool	decompresses = config->pipeline >= HJG_PIPELINE_CPDE_C;
 	const size_t set_bytes = config->was_bytes > 0 ? config->was_bytes : DEFAULT_SET_BYTES;
-	size_t		each_bytes = block_bytes();
+	size_t		each_bytes = block_bytes(selection);
 
 	if (in->packed_room > 0)
 	{
@@ -420,6 +424,8 @@ check_selected(const Selection *selection)
 	const HjgStepLaunch *launch = &selection->launch;
 	const hjg_u32 *counts = (const hjg_u32 *) (launch->work + launch->args.counts_off);
 	const hjg_u32 *rows = (const hjg_u32 *) (launch->work + launch->args.rows_off);
+	const hjg_u64 *products = (const hjg_u64 *) (launch->work + launch->args.buckets_off);
+	hjg_u64		products_sum = 0;
 	hjg_u64		sum = 0;
 	hjg_u32		n = 0;
 
@@ -427,10 +433,11 @@ check_selected(const Selection *selection)
 	{
 		if (counts[ix] > hjg_select_block_rows(&in->select.predicate, ix))
 			return false;
+		products_sum += selection->ncolumns > 1 ? products[ix] : 0;
 		for (hjg_u32 i = 0; i < counts[ix]; i++, n++)
 			sum += hjg_mix64(HJG_HASH_NO_SEED, rows[(size_t) ix * HJG_PACK_BLOCK_ROWS + i]);
 	}
-	return n == in->select.nselected && sum == in->select.rows_sum;
+	return n == in->select.nselected && sum == in->select.rows_sum && products_sum == in->select.products_sum;
 }
 
 /* Start a set of threads, and wait until they have run an empty launch; NULL if they cannot start, or there are none. */
@@ -457,7 +464,8 @@ hjg_select_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	HjgBenchCounts counts;
 	hjg_u64		started;
 
-	selection.nblocks = (in->nrows + HJG_PACK_BLOCK_ROWS - 1) / HJG_PACK_BLOCK_ROWS;
+	selection.ncolumns = in->select.predicate.ncolumns;
+	selection.nblocks = (in->select.predicate.nrows + HJG_PACK_BLOCK_ROWS - 1) / HJG_PACK_BLOCK_ROWS;
 	selection.launch = (HjgStepLaunch) {.step = HJG_STEP_OWN, .own = &hjg_select_step, .width = hjg_bench_key_width, .end = selection.nblocks};
 	divide_units(&selection);
 	choose_input(&selection);

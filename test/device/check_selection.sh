@@ -1,5 +1,5 @@
 #!/bin/sh
-# check_selection.sh: the selection of figures 5, 6, 8 and 9 of "001" in the laboratory, with both widths of keys, on plain threads and
+# check_selection.sh: the selection of figures 5, 6, 8 and 9 of "001" and Q6 of figure 7 in the laboratory, with both widths of keys, on plain threads and
 # on an OpenCL device, where there is one.  Every run checks its rows by number and checksum (lab_coupled_selection.c); here each design
 # must appear with its time, and do what it is named after or say that it does not.
 out=build/selection.out
@@ -30,6 +30,8 @@ do
 		[ $figure = 6a ] && continue
 		claim "$(lines '^  selection .*set of 128 KB[^;]*$')" 1 "P fetches with the least set"
 	done
+	run 7 --threads=6 threads --units=3 --key-width=$width
+	claim "$(lines "^  Q6 .* lines +[0-9.]+ ms")" 3 "Q6 on the CPU alone, by E and by PE"
 	run 9a --threads=6 threads --units=3 --key-width=$width --was=131072
 	claim "$(lines "^  selection +cpde_[cbg] .* $time")" 5 "a boundary on each place of 3 threads and 3 work groups"
 	claim "$(lines '^  selection +cpde_g .*, 0C [0-9]G\), 1P [^;]*$')" 2 "the device unpacks, and P fetches, where the boundary is the device's"
