@@ -88,7 +88,9 @@ units_as_gpu(const HjgClReport *report)
 
 	if (!report->facts.is_cpu || !report->facts.fission_by_counts || units < 2)
 		return 0;
-	return wanted_units > 0 && wanted_units < units ? wanted_units : units / 2;
+	if (wanted_units >= units)
+		return 0;
+	return wanted_units > 0 ? wanted_units : units / 2;
 }
 
 static const HjgClDevice *

@@ -446,6 +446,7 @@ hjg_lab_coupled_bench(int nthreads, const char *device, int argc, char **argv)
 		printf("%s cannot be used%s%s\n", options.device, reason[0] ? ": " : "", reason);
 		return 2;
 	}
+	printf("the CPU part has %d threads\n", options.config.cpu_threads);
 	/* behind the threads of the device's driver, before the CPU part's */
 	hjg_bench_counts_open();
 	env.pool = nthreads > 1 ? hjg_pool_create(nthreads) : NULL;
