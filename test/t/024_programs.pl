@@ -502,6 +502,18 @@ is($node->safe_psql('postgres', "$program BEGIN; DECLARE c CURSOR FOR SELECT mod
 		  . 'FETCH 2 FROM c; ROLLBACK TO s; FETCH ALL FROM c; COMMIT'), 'a cursor goes on after a rollback');
 ok(defined wait_until(sub { is_idle($node) }, 10), 'no job slot and no slab is left leased');
 $other->quit;
+
+# --- the choice: prices of joins of the node are in another currency, so times decide
+if ($device eq 'cpu')
+{
+	$node->safe_psql('postgres', $_) foreach 'CREATE TABLE days AS SELECT g AS k, g % 2400 AS day, g % 5 AS kind FROM generate_series(1, 150000) g',
+	  'CREATE TABLE parcels AS SELECT g / 4 + 1 AS k, g % 30 AS committed, g % 31 AS received FROM generate_series(0, 599999) g',
+	  'VACUUM ANALYZE days, parcels', q{SELECT hjoin_gpu_keep('days'), hjoin_gpu_keep('parcels')};
+	my $early = 'SELECT kind, count(*) FROM days d WHERE day < 90 AND EXISTS (SELECT FROM parcels p WHERE p.k = d.k AND committed < received) GROUP BY 1 ORDER BY 1';
+	my ($chosen_rows, $nprograms) = programs_of($node, $early);
+	is($nprograms, 1, 'a program is chosen that takes less time than a cheaper join of the node');
+	is($chosen_rows, $node->safe_psql('postgres', "$core $early"), 'with core\'s rows');
+}
 $node->stop;
 
 # --- the device process fails
