@@ -13,7 +13,6 @@ use strict;
 use warnings;
 use File::Basename;
 use Getopt::Long;
-use IPC::Open2;
 use lib dirname(__FILE__);
 use cases;
 use session;
@@ -31,26 +30,7 @@ my @ways = ('serial' =~ /$wanted_ways/ ? ([ 'core', "$core $serial" ], [ 'ours',
 	'parallel' =~ /$wanted_ways/ ? ([ 'core par', "$core $parallel" ], [ 'ours par', "$ours $parallel" ]) : ());
 my $by_choice = [ 'choice', "$free $parallel" ];
 
-# --- DuckDB ---
-my ($duck_in, $duck_out, $duck_version);
-
-sub duck { return exchange($duck_in, $duck_out, $_[0]); }
-
-sub start_duck
-{
-	return if $tables eq '' || system("python3 -c 'import duckdb' 2>/dev/null") != 0;
-	open2($duck_out, $duck_in, 'python3', dirname(__FILE__) . '/duck.py', $threads);
-	chomp($duck_version = <$duck_out>);
-	foreach my $table (split /,/, $tables)
-	{
-		my $columns = ask("select string_agg(attname || ' ' || format_type(atttypid, -1), ', ' order by attnum) from pg_attribute where attrelid = '$table'::regclass and attnum > 0 and not attisdropped;");
-		chomp $columns;
-		ask("copy $table to '$dir/$table.csv' (format csv);");
-		my $said = duck("load $table $dir/$table.csv $columns");
-		unlink "$dir/$table.csv";
-		die "DuckDB could not load $table: $said" if $said ne '';
-	}
-}
+my $duck_version;
 
 # --- the table ---
 my ($wrong, $slower) = (0, 0);
@@ -115,7 +95,7 @@ sub small_case
 
 sub among { return grep { $_->[0] =~ /$wanted/i } @_; }
 
-start_duck() if among(@cases::pair, @cases::tpch);
+$duck_version = start_duck($threads, $dir, split /,/, $tables) if among(@cases::pair, @cases::tpch);
 print "DuckDB $duck_version, $threads threads, its own tables in memory\n" if defined $duck_version;
 print "choice: what the planner takes with parallel plans allowed, where that has our node; a ratio is core's time by ours\n\n";
 row('ms', 'core', 'core par.', 'ours', 'ours par.', 'choice', 'DuckDB', 'serial', 'best', 'choice', 'results');

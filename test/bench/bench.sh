@@ -87,7 +87,7 @@ if [ "$KIND" = gpu ]; then
 fi
 if [ "$KIND" = cache ]; then
 	say "== kept columns ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; median of ${BENCH_RUNS:-5} runs, ms)"
-	as_user perl test/bench/cache.pl --runs "${BENCH_RUNS:-5}" --pgdata "$WORK/bench"
+	as_user perl test/bench/cache.pl --runs "${BENCH_RUNS:-5}" --pgdata "$WORK/bench" --threads "$JOBS" --dir "$WORK/tmp"
 	exit
 fi
 as_user psql -Xq -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/bench/tables.sql >/dev/null || die "could not make the tables"

@@ -1,10 +1,13 @@
 #!/usr/bin/perl
 # cache.pl: kept columns: a join and an aggregate of the tables of pair.sql with core's plan, with ours from pages, and with ours from kept
 # columns, interleaved; medians in milliseconds, results compared with core's.  First everything kept; then with more and more of the
-# blocks of s changed, before and after a VACUUM; then with a smaller and smaller cache.
+# blocks of s changed, before and after a VACUUM; then with a smaller and smaller cache.  DuckDB runs the same queries, if python3 can import
+# its module, in turn with the others; its tables stay as they are, as the changes leave all values as they were.
 #
 #   --runs N          runs of each, after one that is not counted
 #   --pgdata DIR      data directory of the server, which is started anew with other sizes
+#   --threads N       threads of DuckDB
+#   --dir DIR         directory for the tables on their way to DuckDB; the server must be able to write to it
 use strict;
 use warnings;
 use File::Basename;
@@ -12,8 +15,8 @@ use Getopt::Long;
 use lib dirname(__FILE__);
 use session;
 
-my ($runs, $pgdata) = (5, '');
-GetOptions('runs=i' => \$runs, 'pgdata=s' => \$pgdata) or die;
+my ($runs, $pgdata, $threads, $dir) = (5, '', 4, '/tmp');
+GetOptions('runs=i' => \$runs, 'pgdata=s' => \$pgdata, 'threads=i' => \$threads, 'dir=s' => \$dir) or die;
 $| = 1;
 
 my @ways = ([ core => 'set hjoin_gpu.enabled = off;' ], [ pages => 'set hjoin_gpu.enabled = on; set hjoin_gpu.kept_columns = off;' ],
@@ -23,6 +26,7 @@ my %queries = (
 	filter    => 'select count(*), sum(m) from s where v between 100 and 120',
 	aggregate => 'select v, count(*), sum(k) from s group by v');
 my $failed = 0;
+my $duck_version = start_duck($threads, $dir, 's', 'r');
 
 sub measure
 {
@@ -41,10 +45,12 @@ sub measure
 				$reference //= $rows;
 				$verdict = "DIFFERENT ($way->[0])", $failed = 1 if $rows ne $reference;
 			}
+			push @{ $t{duck} }, 0 + duck("time $queries{$name}") if defined $duck_version;
 		}
-		my %median = map { $_->[0] => median(@{ $t{ $_->[0] } }) } @ways;
-		printf "%-34s %-10s" . ' %9.1f' x @ways . "   %6.2f %6.2f   %s\n", $what, $name, @median{ map { $_->[0] } @ways },
-		  $median{core} / $median{kept}, $median{pages} / $median{kept}, $verdict;
+		$verdict = 'DIFFERENT (DuckDB)', $failed = 1 if defined $duck_version && join("\n", sort split /\n/, duck("ask $queries{$name}")) ne $reference;
+		my %median = map { $_ => median(@{ $t{$_} }) } keys %t;
+		printf "%-34s %-10s" . ' %9.1f' x @ways . " %9s   %6.2f %6.2f   %s\n", $what, $name, @median{ map { $_->[0] } @ways },
+		  defined $duck_version ? sprintf('%.1f', $median{duck}) : '-', $median{core} / $median{kept}, $median{pages} / $median{kept}, $verdict;
 	}
 }
 
@@ -65,7 +71,8 @@ sub restart
 	system('pg_ctl', '-s', '-w', '-D', $pgdata, '-l', "$pgdata.log", 'restart') == 0 or die "the server did not start\n";
 }
 
-printf "%-34s %-10s" . ' %9s' x @ways . "   %6s %6s   %s\n", 'state', 'query', (map { $_->[0] } @ways), 'core', 'pages', 'over kept; results';
+print "DuckDB $duck_version, $threads threads, its own tables in memory\n" if defined $duck_version;
+printf "%-34s %-10s" . ' %9s' x @ways . " %9s   %6s %6s   %s\n", 'state', 'query', (map { $_->[0] } @ways), 'DuckDB', 'core', 'pages', 'over kept; results';
 # a VACUUM right after an asynchronous commit may find rows that are not known to be safe yet, and nothing all-visible
 ask('checkpoint; vacuum s; vacuum r;');
 my $kept = keep();
