@@ -4,12 +4,14 @@
  *
  * A bit for each possible value says whether it is there, and the number of bits before it, its rank, where its record is.  So a look-up
  * reads 16 bytes for 64 values, and one that finds nothing nothing else; records lie in the order of their keys, without these, and rows
- * in about the same order find them side by side.
+ * in about the same order find them side by side.  Where all values are there, as of a serial number, a value's rank is its distance from the
+ * least one, and no bits are read.
  *
- * Rows come twice.  First threads set bits, mark the rows that come to the sink, and find between which numbers the payload is; then the rows,
- * or groups, are counted, and there is memory for exactly as many records, in which a value of a hash table takes no more bytes than
- * the distance from the least one needs; groups have their totals alone.  In the second pass the marked rows write their records, or are added to them;
- * steps that only find out which rows these are, filters and some look-ups, are left out.
+ * Rows come twice.  First threads set bits, each of its own where these stay in its cache, mark the rows that come to the sink, and find between
+ * which numbers the payload is.  Then the bits are counted, fewer than the rows if a key came twice, and there is memory for exactly as many
+ * records, in which a value of a hash table takes no more bytes than the distance from the least one needs; groups have their totals alone.  In
+ * the second pass the marked rows write their records, or are added to them; steps that only find out which rows these are, filters and some
+ * look-ups, are left out.
  *
  * Kept columns are read both times.  Whatever has come to be of them between, a key that was not there has no record, and a value that
  * does not fit ends the program.
