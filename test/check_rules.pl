@@ -386,7 +386,7 @@ foreach my $file (@sources, glob('kernels/*.*'))
 	foreach (split /\n/, slurp($file))
 	{
 		$n++;
-		push @bad, "$file:$n: $1" if m{^\s*(?:/\*| \*\t  ?)\s*((?:What|When|Where|Which|Why|How|Who|Whose|Whoever|Whether|So many|Of those)\s.*)};
+		push @bad, "$file:$n: $1" if m{^\s*(?:/\*| \*\t  ?)\s*((?:What|When|Where|Which|Why|How|Who|Whose|Whoever|They|It|Its|Does that|Is that|Whether|So many|Of those)\s.*)};
 	}
 }
 ok(!@bad, 'no comment begins with a question word', @bad);

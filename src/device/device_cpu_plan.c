@@ -1,10 +1,14 @@
 /*
  * device_cpu_plan.c
- *	  Plans the steps of a program for the processor's threads: which registers are read behind each, and which columns can be tested as codes.
+ *	  Plans the steps of a program for the processor's threads: which registers are read behind each, which columns can be tested as codes, and which
+ *	  tables have ranks.
  */
 #include "device/hjg_cpu_program.h"
 
 #define BIT(reg) (1u << (reg))
+
+/* Least rows by which it is decided whether a table has ranks: a smaller one has them where one of so many rows would. */
+#define LEAST_ROWS 4096
 
 /* Find the registers that a step reads. */
 static hjg_u32
@@ -106,11 +110,42 @@ hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks
 		plan->tested[s] = passed ? 0 : count_tested(plan, s);
 }
 
-bool
-hjg_device_looks_up(const HjgCpuPlan *plan)
+/* Are rows looked up in tables? */
+static bool
+looks_up(const HjgCpuPlan *plan)
 {
 	for (hjg_u32 s = 0; s < plan->a->nsteps; s++)
 		if (plan->steps[s].op >= HJG_PROGRAM_PROBE_INNER && !plan->dead[s])
 			return true;
 	return false;
+}
+
+/* Are rows looked up when they come for the second time? Then they should come once. */
+static bool
+look_up_twice(const HjgCpuRun *run, const HjgTableFill *fill)
+{
+	HjgCpuPlan	plan;
+
+	for (hjg_u32 f = 0; f < fill->nfeeds; f++)
+	{
+		const HjgKPipeline *a = &fill->feeds[f].args;
+
+		hjg_device_plan_steps(&plan, a, run->ranks, run->filters, hjg_device_sink_registers(a), true);
+		if (looks_up(&plan))
+			return true;
+	}
+	return false;
+}
+
+bool
+hjg_device_may_rank(const HjgCpuRun *run, const HjgTableFill *fill, hjg_u64 nrows)
+{
+	const HjgProgramTable *table = fill->table;
+	const hjg_u64 distance = (hjg_u64) table->greatest_key - (hjg_u64) table->least_key;
+
+	/* keys of groups, and NULL, have numbers of 32 bits */
+	if (!table->has_bounds || distance / HJG_PROGRAM_MOST_RANKED >= (nrows > LEAST_ROWS ? nrows : LEAST_ROWS) || (table->has_groups && distance >= INT32_MAX))
+		return false;
+	/* a table has one of the rows with the same key, which is not always the first one */
+	return table->has_groups ? fill->feeds[0].args.near_slots == 0 && !look_up_twice(run, fill) : table->unique || table->npayload == 0;
 }

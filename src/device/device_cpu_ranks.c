@@ -21,10 +21,7 @@
 
 #include "device/hjg_cpu_program.h"
 
-/* Least rows by which it is decided whether a table has ranks: a smaller one has them where one of so many rows would. */
-#define LEAST_ROWS 4096
-
-/* They stay in a core's cache. */
+/* A core's cache holds so many bytes, and what else its thread needs. */
 size_t		hjg_device_own_bits_bytes = (size_t) 1 << 20;
 
 /* A table while it is filled. */
@@ -76,7 +73,10 @@ set_all_bits(const RankedRows *ranked, const HjgCpuWorker *worker, const hjg_u64
 	}
 }
 
-/* Find the distances of the keys from the least one, of *n rows; those with NULL are left out. Fetches their words, if these are written; returns flags. */
+/*
+ * Find the distances of the keys from the least one, of *n rows; those with NULL are left out. Their words are fetched, if these are
+ * written. Returns flags.
+ */
 HJG_PROGRAM_STEP hjg_u32
 find_distances(const HjgKPipeline *a, const HjgCpuRanks *ranks, HjgCpuRows *rows, hjg_u32 *n, bool written)
 {
@@ -154,8 +154,10 @@ note_rows(void *arg, const HjgKPipeline *a, HjgCpuWorker *worker)
 	hjg_u32		flags = find_distances(a, ranked->ranks, rows, &n, ranked->own_bits == NULL);
 
 	if (flags == 0)
+	{
 		set_all_bits(ranked, worker, rows->hashes, n);
-	worker->nnoted += n;
+		worker->nnoted += n;
+	}
 	if (n < rows->n)
 		__atomic_store_n(&ranked->has_null, true, __ATOMIC_RELAXED);
 	if (worker->marks != NULL)
@@ -311,11 +313,14 @@ alloc_own_bits(RankedRows *ranked)
 	HjgCpuRun  *run = ranked->run;
 	const size_t nworkers = hjg_pool_nthreads(run->run.env->pool);
 	const size_t bytes = ranked->nwords * sizeof(hjg_u64);
+	HjgStatus	status;
 
 	if (bytes > hjg_device_own_bits_bytes || ranked->nrows / nworkers < ranked->nwords || nworkers * bytes > run->run.machine->room(&run->run))
 		return HJG_OK;
 	ranked->own_bytes = nworkers * bytes;
-	return alloc_zeros(run, ranked->own_bytes, &ranked->own_bits);
+	status = alloc_zeros(run, ranked->own_bytes, &ranked->own_bits);
+	/* it goes without them, too */
+	return status == HJG_ERR_MEMORY ? HJG_OK : status;
 }
 
 /* Set the bits of the keys of all rows, and count them. */
@@ -347,7 +352,7 @@ rank_keys(RankedRows *ranked, hjg_u32 *flags, hjg_u64 *nranks)
 		ranks->words[nvalues / 64].bits |= 1ull << nvalues % 64;
 	*nranks = count_bits(ranks, ranked->nwords);
 	ranks->complete = *nranks == nvalues + (ranks->words[nvalues / 64].bits >> nvalues % 64 & 1);
-	if (table->unique && ranked->nnoted != *nranks)
+	if (*flags == 0 && table->unique && ranked->nnoted != *nranks)
 		*flags |= HJG_K_KEY_TWICE;
 	return HJG_OK;
 }
@@ -576,34 +581,4 @@ hjg_device_make_ranks(HjgCpuRun *run, HjgCpuRanks *ranks, HjgTableFill *fill, hj
 	if (status != HJG_OK || *flags != 0)
 		hjg_device_free_ranks(run, ranks);
 	return status;
-}
-
-/* Are rows looked up when they come for the second time? Then they should come once. */
-static bool
-look_up_twice(const HjgCpuRun *run, const HjgTableFill *fill)
-{
-	HjgCpuPlan	plan;
-
-	for (hjg_u32 f = 0; f < fill->nfeeds; f++)
-	{
-		const HjgKPipeline *a = &fill->feeds[f].args;
-
-		hjg_device_plan_steps(&plan, a, run->ranks, run->filters, hjg_device_sink_registers(a), true);
-		if (hjg_device_looks_up(&plan))
-			return true;
-	}
-	return false;
-}
-
-bool
-hjg_device_may_rank(const HjgCpuRun *run, const HjgTableFill *fill, hjg_u64 nrows)
-{
-	const HjgProgramTable *table = fill->table;
-	const hjg_u64 distance = (hjg_u64) table->greatest_key - (hjg_u64) table->least_key;
-
-	/* keys of groups, and NULL, have numbers of 32 bits */
-	if (!table->has_bounds || distance / HJG_PROGRAM_MOST_RANKED >= (nrows > LEAST_ROWS ? nrows : LEAST_ROWS) || (table->has_groups && distance >= INT32_MAX))
-		return false;
-	/* a table has one of the rows with the same key, which is not always the first one */
-	return table->has_groups ? fill->feeds[0].args.near_slots == 0 && !look_up_twice(run, fill) : table->unique || table->npayload == 0;
 }

@@ -235,10 +235,10 @@ hjg_device_hash_keys(HjgCpuRows *rows, const hjg_u8 *keys, hjg_u32 nkeys, bool n
  */
 extern void hjg_device_plan_steps(HjgCpuPlan *plan, const HjgKPipeline *a, const HjgCpuRanks *ranks, const HjgBloom *filters, hjg_u32 wanted,
 								  bool passed);
-/* Are rows looked up in tables? */
-extern bool hjg_device_looks_up(const HjgCpuPlan *plan);
 /* Find the registers that a step sets: a bit for each. */
 extern hjg_u32 hjg_device_registers_set(const HjgKPipeline *a, const HjgProgramStep *step);
+/* Can a table of about so many rows, or groups, be made by ranks, with less memory than by hashes? */
+extern bool hjg_device_may_rank(const HjgCpuRun *run, const HjgTableFill *fill, hjg_u64 nrows);
 
 /* ---- device_cpu_codes.c ---- */
 
@@ -255,8 +255,6 @@ extern void hjg_device_run_steps(const HjgCpuPlan *plan, const HjgKColumn *colum
 
 /* ---- device_cpu_ranks.c ---- */
 
-/* Can a table of about so many rows, or groups, be made by ranks, with less memory than by hashes? */
-extern bool hjg_device_may_rank(const HjgCpuRun *run, const HjgTableFill *fill, hjg_u64 nrows);
 /* Make a hash table of the pieces' rows, about so many, or groups; nothing of it is left if there are flags. */
 extern HjgStatus hjg_device_make_ranks(HjgCpuRun *run, HjgCpuRanks *ranks, HjgTableFill *fill, hjg_u64 nrows, hjg_u32 *flags);
 extern void hjg_device_free_ranks(HjgCpuRun *run, HjgCpuRanks *ranks);

@@ -167,7 +167,7 @@ extern HjgSpoil hjg_fault_here(HjgFaultPhase phase, bool (*poll) (void *), void 
 
 /* ---- device_kept.c: the file of kept columns ---- */
 
-/* Its memory, or none. Backends write to it at any time: copies of it are checked, and it is not otherwise read. */
+/* Memory of kept columns, or none. Backends write to it at any time: copies of it are checked, and it is not otherwise read. */
 typedef struct HjgKeptFile
 {
 	const char *base;

@@ -125,7 +125,7 @@ typedef enum HjgAggregateFirst
 	HJG_AGGREGATE_FIRST_NULLS_FIRST
 } HjgAggregateFirst;
 
-/* This part of a table may have to be read from pages for a program; beyond that the node's own scan is the better one. */
+/* Most of a table, as a part of it, that may have to be read from pages for a program; beyond that the node's own scan is the better one. */
 #define HJG_PROGRAM_MOST_LIVE 0.25
 
 typedef enum HjgAggregateScalars

@@ -558,7 +558,7 @@ typedef struct HjgTravelingFilter
 
 /* Predict the time, in microseconds, that EXPLAIN shows for such a path below this filter, or NULL. */
 extern int	hjg_planner_grouping_us(const Path *path, const HjgTravelingFilter *filter);
-/* Does that include the input, as the node reads a table itself, or a program does? */
+/* Does the time of such a path include that of its input, as the node reads a table itself, or a program does? */
 extern bool hjg_planner_groups_alone(const Path *path);
 /* Price the time of such a path, without its input, as a join's time is priced. */
 extern Cost hjg_planner_grouping_join_price(const Path *path);

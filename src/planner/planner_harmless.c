@@ -130,7 +130,7 @@ static const Oid known_aggregates[] = {
 	F_MIN_TIMETZ, F_MAX_TIMETZ, F_MIN_OID, F_MAX_OID
 };
 
-/* Its result must not depend on the order of its rows, either. */
+/* Is an aggregate harmless? The order of its rows must not change its result, either. */
 static bool
 is_harmless_aggregate(const Aggref *aggregate)
 {

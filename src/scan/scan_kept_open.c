@@ -28,7 +28,7 @@
 #include "scan/hjg_scan_heap.h"
 #include "scan/hjg_scan_kept.h"
 
-/* This part of the blocks that are not kept must be such that they can be. */
+/* Least part of the blocks that are not kept that must be such that they can be. */
 #define LEAST_PART 0.5
 
 /* Pages that are asked for that, of those that are not all-visible. */
