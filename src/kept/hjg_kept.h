@@ -43,9 +43,34 @@
 /* Attributes behind this one are not kept. */
 #define HJG_KEPT_MAX_ATTNO 128
 
+/*
+ * Segments that have one patch: another segment, of blocks of theirs that have changed since they were made. Its number is that of the
+ * group of segments, marked.
+ */
+#define HJG_KEPT_PATCHED 16
+#define HJG_KEPT_PATCH (UINT32_C(1) << 31)
+
+StaticAssertDecl(HJG_MAP_SEGMENTS % HJG_KEPT_PATCHED == 0, "a patch is of one page of the map");
+
+static inline uint32
+hjg_kept_count_patches(uint32 nsegments)
+{
+	return (nsegments + HJG_KEPT_PATCHED - 1) / HJG_KEPT_PATCHED;
+}
+
+/* Get the number of a segment's patch. */
+static inline uint32
+hjg_kept_patch(uint32 number)
+{
+	return HJG_KEPT_PATCH | number / HJG_KEPT_PATCHED;
+}
+
+/* Get the first block that a segment, or a patch, might have. */
 static inline BlockNumber
 hjg_kept_first_block(uint32 number)
 {
+	if ((number & HJG_KEPT_PATCH) != 0)
+		number = (number & ~HJG_KEPT_PATCH) * HJG_KEPT_PATCHED;
 	return number / HJG_MAP_SEGMENTS * HJG_MAP_BLOCKS + number % HJG_MAP_SEGMENTS * HJG_KEPT_BLOCKS;
 }
 
@@ -83,6 +108,13 @@ static inline void
 hjg_kept_blocks_remove(HjgKeptBlocks *blocks, int block)
 {
 	blocks->words[block / 64] &= ~(UINT64CONST(1) << block % 64);
+}
+
+static inline void
+hjg_kept_blocks_unite(HjgKeptBlocks *blocks, const HjgKeptBlocks *others)
+{
+	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
+		blocks->words[w] |= others->words[w];
 }
 
 static inline bool
@@ -156,6 +188,7 @@ typedef struct HjgKeptSegment
 {
 	XLogRecPtr	lsn[HJG_KEPT_BLOCKS];	/* of the heap page */
 	uint32		first_row[HJG_KEPT_BLOCKS + 1];
+	uint16		offset[HJG_KEPT_BLOCKS];	/* of each block, from the first one that it might have; of a patch they need not ascend */
 	Buffer		likely[HJG_KEPT_BLOCKS];	/* that the block was last seen in; InvalidBuffer: not yet */
 	uint32		nfills;			/* how often it was made */
 	dsa_pointer next_orphan;
@@ -173,6 +206,13 @@ typedef struct HjgKeptSegment
 	HjgKeptBlocks settled;		/* those that were not all-visible */
 	HjgKeptColumn columns[FLEXIBLE_ARRAY_MEMBER];
 } HjgKeptSegment;
+
+/* Get the heap block of a segment's block. */
+static inline BlockNumber
+hjg_kept_block(const HjgKeptSegment *segment, int block)
+{
+	return hjg_kept_first_block(segment->number) + segment->offset[block];
+}
 
 /* Get the blocks that are fit at this moment. */
 static inline HjgKeptBlocks
@@ -289,7 +329,7 @@ extern void hjg_kept_free_segment(dsa_pointer place);
  * Put a segment, which owns its columns' memory, in the place of the one with its number, and pin it. Returns NULL, with everything
  * freed, if there is no memory.
  */
-extern HjgKeptSegment *hjg_kept_publish(HjgKeptHold *hold, dsa_pointer place);
+extern HjgKeptSegment *hjg_kept_publish(HjgKeptHold *hold, dsa_pointer made);
 /* Drop a segment that cannot be trusted. */
 extern void hjg_kept_drop(HjgKeptHold *hold, const HjgKeptSegment *segment);
 
@@ -315,8 +355,11 @@ extern int	hjg_kept_builder_blocks(const HjgKeptBuilder *builder);
 extern bool hjg_kept_builder_makes(const HjgKeptBuilder *builder, int ncolumns, const HjgKeptWish *wishes);
 /* Begin another segment. */
 extern void hjg_kept_builder_reset(HjgKeptBuilder *builder);
-/* Add the rows of a block, of this LSN; nrows < 0: the block is not kept. settled: it is not all-visible. */
-extern void hjg_kept_builder_add(HjgKeptBuilder *builder, XLogRecPtr lsn, bool settled, const HjgVector *vectors, int nrows);
+/*
+ * Add the rows of a block, of this LSN, with its offset from the segment's first one; nrows < 0: the block is not kept. settled: it is
+ * not all-visible.
+ */
+extern void hjg_kept_builder_add(HjgKeptBuilder *builder, uint16 offset, XLogRecPtr lsn, bool settled, const HjgVector *vectors, int nrows);
 /*
  * Make the segment, pinned by the caller, and publish it. map_lsn: read before the first block. nfills: how often this segment was
  * made, with this time. Returns NULL if there is no memory, or no block can be kept.
@@ -402,6 +445,8 @@ extern PGDLLEXPORT const HjgKeptBlocks *hjg_kept_look(Relation relation, uint32 
 /* Find the blocks of a segment that may be served. Returns how many they are. */
 extern PGDLLEXPORT int hjg_kept_validate(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look, BufferAccessStrategy strategy,
 										 HjgKeptBlocks *valid);
+/* Find the blocks of a patch that may be served, of a table of so many blocks: all pages are asked. */
+extern void hjg_kept_validate_patch(Relation relation, HjgKeptSegment *patch, BlockNumber nblocks, BufferAccessStrategy strategy, HjgKeptBlocks *valid);
 /*
  * Collect the rows of a heap page, under its share lock, if all snapshots see the same ones; returns how many they are, or -1. Gets the
  * page's LSN. all_visible: the map said so before. horizon: of GetOldestNonRemovableTransactionId().

@@ -65,7 +65,16 @@ struct HjgKeptHold
 
 extern HjgKeptStore *hjg_kept_store;	/* NULL: there is none */
 
-/* Get the places of a table's segments. */
+/* Get the place of a segment in its table: a patch is behind the segments that it is for. */
+static inline uint32
+hjg_kept_place(uint32 number)
+{
+	if ((number & HJG_KEPT_PATCH) != 0)
+		return (number & ~HJG_KEPT_PATCH) * (HJG_KEPT_PATCHED + 1) + HJG_KEPT_PATCHED;
+	return number + number / HJG_KEPT_PATCHED;
+}
+
+/* Get the segments of a table, by place. */
 static inline dsa_pointer *
 hjg_kept_segments_of(const HjgKeptTable *table)
 {
@@ -74,8 +83,10 @@ hjg_kept_segments_of(const HjgKeptTable *table)
 
 /* ---- kept_evict.c, under the lock ---- */
 
-/* Take a segment out of its table. */
-extern void hjg_kept_unlink_segment(HjgKeptTable *table, uint32 number);
+/* Take the segment at this place out of its table. */
+extern void hjg_kept_unlink_segment(HjgKeptTable *table, uint32 place);
+/* Free segments that were unlinked while they were pinned, and that nobody reads any more, of the last so many; true if there were any. */
+extern bool hjg_kept_free_orphans(int most);
 /* Drop a table's segments and free its entry. */
 extern void hjg_kept_drop_table(HjgKeptTable *table);
 

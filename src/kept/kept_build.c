@@ -78,6 +78,7 @@ struct HjgKeptBuilder
 	HjgKeptBlocks kept;
 	HjgKeptBlocks settled;
 	XLogRecPtr	lsn[HJG_KEPT_BLOCKS];
+	uint16		offset[HJG_KEPT_BLOCKS];
 	uint32		first_row[HJG_KEPT_BLOCKS + 1];
 };
 
@@ -285,22 +286,29 @@ collect_numbers(BuiltColumn *column, const HjgVector *vector, uint32 row, int nr
 	return true;
 }
 
-/* Go on with words instead of numbers: those so far are written in core's form. */
+/* Collect numbers in core's form. */
 static void
-give_up_numbers(HjgKeptBuilder *builder, BuiltColumn *column, uint32 nrows)
+collect_encoded(HjgKeptBuilder *builder, BuiltColumn *column, const int64 *numbers, int scale, uint32 row, int nrows)
 {
 	HjgNumericSpace space;
 	const void *value = &space;
-	HjgVector	vector = {.column = {-1, false, 0}, .values = &value, .isnull = column->isnull, .has_nulls = column->has_nulls};
+	HjgVector	vector = {.column = {-1, false, 0}, .values = &value, .has_nulls = column->has_nulls};
 
+	for (int i = 0; i < nrows && column->form != FORM_NONE; i++)
+	{
+		vector.isnull = &column->isnull[row + i];
+		(void) hjg_vector_numeric_encode(numbers[i], scale, &space);
+		collect_values(builder, column, &vector, row + i, 1);
+	}
+}
+
+/* Go on with words instead of numbers. */
+static void
+give_up_numbers(HjgKeptBuilder *builder, BuiltColumn *column, uint32 nrows)
+{
 	column->form = FORM_WORDS;
 	column->words = need_array(builder, column->words, sizeof(Words));
-	for (uint32 i = 0; i < nrows && column->form != FORM_NONE; i++)
-	{
-		vector.isnull = &column->isnull[i];
-		(void) hjg_vector_numeric_encode(column->integers[i], Max(column->scale, 0), &space);
-		collect_values(builder, column, &vector, i, 1);
-	}
+	collect_encoded(builder, column, column->integers, Max(column->scale, 0), 0, nrows);
 }
 
 #define COPY_INTEGERS(type) \
@@ -358,11 +366,14 @@ collect_column(HjgKeptBuilder *builder, BuiltColumn *column, const HjgVector *ve
 			return;
 		give_up_numbers(builder, column, row);
 	}
-	collect_values(builder, column, vector, row, nrows);
+	if (vector->numbers != NULL)
+		collect_encoded(builder, column, vector->numbers, vector->scale, row, nrows);
+	else
+		collect_values(builder, column, vector, row, nrows);
 }
 
 void
-hjg_kept_builder_add(HjgKeptBuilder *builder, XLogRecPtr lsn, bool settled, const HjgVector *vectors, int nrows)
+hjg_kept_builder_add(HjgKeptBuilder *builder, uint16 offset, XLogRecPtr lsn, bool settled, const HjgVector *vectors, int nrows)
 {
 	const int	block = builder->nblocks++;
 
@@ -372,6 +383,7 @@ hjg_kept_builder_add(HjgKeptBuilder *builder, XLogRecPtr lsn, bool settled, cons
 	if (nrows >= 0 && settled)
 		hjg_kept_blocks_add(&builder->settled, block);
 	builder->lsn[block] = lsn;
+	builder->offset[block] = offset;
 	builder->first_row[block] = builder->nrows;
 	if (nrows > 0)
 	{
@@ -563,6 +575,7 @@ hjg_kept_builder_finish(HjgKeptBuilder *builder, HjgKeptHold *hold, uint32 numbe
 	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
 		pg_atomic_init_u64(&segment->fit[w], builder->kept.words[w]);
 	memcpy(segment->lsn, builder->lsn, sizeof(segment->lsn));
+	memcpy(segment->offset, builder->offset, sizeof(segment->offset));
 	memcpy(segment->first_row, builder->first_row, sizeof(segment->first_row));
 	while (fits && segment->ncolumns < builder->ncolumns)
 	{

@@ -49,31 +49,30 @@ hjg_kept_free_segment(dsa_pointer place)
 }
 
 void
-hjg_kept_unlink_segment(HjgKeptTable *table, uint32 number)
+hjg_kept_unlink_segment(HjgKeptTable *table, uint32 place)
 {
-	dsa_pointer *places = hjg_kept_segments_of(table);
-	const dsa_pointer place = places[number];
-	HjgKeptSegment *segment = hjg_kept_address(place);
+	dsa_pointer *segments = hjg_kept_segments_of(table);
+	const dsa_pointer unlinked = segments[place];
+	HjgKeptSegment *segment = hjg_kept_address(unlinked);
 
-	places[number] = InvalidDsaPointer;
+	segments[place] = InvalidDsaPointer;
 	table->nkept--;
 	if (pg_atomic_read_u32(&segment->pins) == 0)
-		hjg_kept_free_segment(place);
+		hjg_kept_free_segment(unlinked);
 	else
 	{
 		segment->next_orphan = hjg_kept_store->orphans;
-		hjg_kept_store->orphans = place;
+		hjg_kept_store->orphans = unlinked;
 	}
 }
 
-/* Free the orphans that nobody reads any more; true if there were any. */
-static bool
-free_orphans(void)
+bool
+hjg_kept_free_orphans(int most)
 {
 	dsa_pointer *link = &hjg_kept_store->orphans;
 	bool		freed = false;
 
-	while (DsaPointerIsValid(*link))
+	for (int i = 0; i < most && DsaPointerIsValid(*link); i++)
 	{
 		const dsa_pointer place = *link;
 		HjgKeptSegment *segment = hjg_kept_address(place);
@@ -123,7 +122,7 @@ move_hand(void)
 static bool
 drop_unused(HjgKeptHold *hold)
 {
-	if (free_orphans())
+	if (hjg_kept_free_orphans(INT_MAX))
 		return true;
 	while (hold->steps_left > 0 && move_hand())
 	{

@@ -3,7 +3,7 @@
  *	  Tables and segments of kept columns, and who holds what of them; their memory is that of kept_memory.c.
  *
  * A scan holds its table and pins the segments that it reads. A segment that is dropped or replaced while pinned becomes an orphan,
- * which the next process that needs memory frees. Holds and pins end by a callback of the memory context in which the hold was
+ * which is freed when a segment is made, or memory is needed. Holds and pins end by a callback of the memory context in which the hold was
  * made, which runs after errors, too. It frees nothing, so it needs no lock.
  */
 #include "postgres.h"
@@ -30,6 +30,9 @@
 
 /* Segments for whose pins a hold has space at first; an ordinary scan needs no more. */
 #define FEW_PINS 4
+
+/* Orphans that are looked at whenever a segment is made: those before them may be read for long. */
+#define FEW_ORPHANS 16
 
 /* Segments that are looked at to estimate how much is kept. */
 #define MOST_SAMPLED 32
@@ -210,6 +213,16 @@ hjg_kept_note_read(HjgKeptHold *hold, int ncolumns, const AttrNumber *attnos, Ti
 	return before;
 }
 
+/* Find a segment of a table, under the lock; NULL if it is not kept. */
+static HjgKeptSegment *
+find_segment(const HjgKeptTable *table, uint32 number)
+{
+	const uint32 place = hjg_kept_place(number);
+
+	return place < table->nsegments && DsaPointerIsValid(hjg_kept_segments_of(table)[place]) ?
+		hjg_kept_address(hjg_kept_segments_of(table)[place]) : NULL;
+}
+
 /* Does a segment have all of these columns? */
 static bool
 has_columns(const HjgKeptSegment *segment, Relation relation, int ncolumns, const AttrNumber *attnos, bool coded)
@@ -236,8 +249,8 @@ hjg_kept_shares(Relation relation, BlockNumber nblocks, int ncolumns, const Attr
 	int			nsampled = 0;
 	int			nfound = 0;
 	int			nkept = 0;
-	int			nfit = 0;
-	int			nsettled = 0;
+	double		nfit = 0;
+	double		nsettled = 0;
 
 	if (nsegments == 0 || !hjg_kept_allows(relation))
 		return (HjgKeptShares) {0};
@@ -246,23 +259,30 @@ hjg_kept_shares(Relation relation, BlockNumber nblocks, int ncolumns, const Attr
 	table = find_entry(relation);
 	for (uint32 i = 0; table != NULL && table->nkept > 0 && i < nsegments; i += step)
 	{
-		nsampled++;
-		if (i < table->nsegments && DsaPointerIsValid(hjg_kept_segments_of(table)[i]))
-		{
-			const HjgKeptSegment *segment = hjg_kept_address(hjg_kept_segments_of(table)[i]);
-			HjgKeptBlocks fit = hjg_kept_fit_blocks(segment);
+		const HjgKeptSegment *segment = find_segment(table, i);
+		const HjgKeptSegment *patch = find_segment(table, hjg_kept_patch(i));
+		HjgKeptBlocks fit;
 
-			nfound += has_columns(segment, relation, ncolumns, attnos, coded);
-			nkept += segment->nblocks;
-			nfit += hjg_kept_blocks_count(&fit);
-			for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
-				fit.words[w] &= segment->settled.words[w];
-			nsettled += hjg_kept_blocks_count(&fit);
+		nsampled++;
+		if (segment == NULL)
+			continue;
+		fit = hjg_kept_fit_blocks(segment);
+		nfound += has_columns(segment, relation, ncolumns, attnos, coded);
+		nkept += segment->nblocks;
+		nfit += hjg_kept_blocks_count(&fit);
+		for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
+			fit.words[w] &= segment->settled.words[w];
+		nsettled += hjg_kept_blocks_count(&fit);
+		if (patch != NULL && has_columns(patch, relation, ncolumns, attnos, coded))
+		{
+			fit = hjg_kept_fit_blocks(patch);
+			nfit += (double) hjg_kept_blocks_count(&fit) / HJG_KEPT_PATCHED;
+			nsettled += (double) hjg_kept_blocks_count(&fit) / HJG_KEPT_PATCHED;
 		}
 	}
 	LWLockRelease(&hjg_kept_store->lock);
 	return (HjgKeptShares) {
-		.kept = (double) nfound / Max(nsampled, 1), .fit = (double) nfit / Max(nkept, 1), .settled = (double) nsettled / Max(nkept, 1)
+		.kept = (double) nfound / Max(nsampled, 1), .fit = Min(nfit / Max(nkept, 1), 1), .settled = nsettled / Max(nkept, 1)
 	};
 }
 
@@ -328,15 +348,14 @@ add_pin(HjgKeptHold *hold, HjgKeptSegment *segment)
 HjgKeptSegment *
 hjg_kept_pin(HjgKeptHold *hold, uint32 number)
 {
-	const HjgKeptTable *table = hold->table;
-	HjgKeptSegment *segment = NULL;
+	HjgKeptSegment *segment;
 
 	if (!reserve_pin(hold))
 		return NULL;
 	LWLockAcquire(&hjg_kept_store->lock, LW_SHARED);
-	if (number < table->nsegments && DsaPointerIsValid(hjg_kept_segments_of(table)[number]))
+	segment = find_segment(hold->table, number);
+	if (segment != NULL)
 	{
-		segment = hjg_kept_address(hjg_kept_segments_of(table)[number]);
 		pg_atomic_fetch_add_u32(&segment->pins, 1);
 		add_pin(hold, segment);
 	}
@@ -376,47 +395,50 @@ hjg_kept_unpin_all(HjgKeptHold *hold)
 		pg_atomic_fetch_sub_u32(&hold->pinned[--hold->npins]->pins, 1);
 }
 
-/* Make places for segments up to this number; false if there is no memory. */
+/* Have places for segments up to this one; false if there is no memory. */
 static bool
-extend_table(HjgKeptTable *table, uint32 number)
+extend_table(HjgKeptTable *table, uint32 place)
 {
-	const uint32 nsegments = Max(number + 1, table->nsegments + table->nsegments / 4);
-	dsa_pointer place;
-	dsa_pointer *places;
+	const uint32 nsegments = Max(place + 1, table->nsegments + table->nsegments / 4);
+	dsa_pointer larger;
+	dsa_pointer *segments;
 	bool		full;
 
-	if (number < table->nsegments)
+	if (place < table->nsegments)
 		return true;
-	place = hjg_kept_memory_take(nsegments * sizeof(dsa_pointer), &full);
-	if (!DsaPointerIsValid(place))
+	larger = hjg_kept_memory_take(nsegments * sizeof(dsa_pointer), &full);
+	if (!DsaPointerIsValid(larger))
 		return false;
-	places = hjg_kept_address(place);
+	segments = hjg_kept_address(larger);
 	for (uint32 i = 0; i < nsegments; i++)
-		places[i] = i < table->nsegments ? hjg_kept_segments_of(table)[i] : InvalidDsaPointer;
+		segments[i] = i < table->nsegments ? hjg_kept_segments_of(table)[i] : InvalidDsaPointer;
 	if (table->nsegments > 0)
 		hjg_kept_free(table->segments, table->nsegments * sizeof(dsa_pointer));
-	table->segments = place;
+	table->segments = larger;
 	table->nsegments = nsegments;
 	return true;
 }
 
 HjgKeptSegment *
-hjg_kept_publish(HjgKeptHold *hold, dsa_pointer place)
+hjg_kept_publish(HjgKeptHold *hold, dsa_pointer made)
 {
-	HjgKeptSegment *segment = hjg_kept_address(place);
+	HjgKeptSegment *segment = hjg_kept_address(made);
 	HjgKeptTable *table = hold->table;
+	const uint32 place = hjg_kept_place(segment->number);
 	const bool	reserved = reserve_pin(hold);
 	bool		extended;
 
 	pg_atomic_init_u32(&segment->pins, 1);
 	pg_atomic_init_u32(&segment->recent, MOST_RECENT);
 	LWLockAcquire(&hjg_kept_store->lock, LW_EXCLUSIVE);
-	extended = reserved && extend_table(table, segment->number);
+	/* what was replaced before makes room for what is made next */
+	hjg_kept_free_orphans(FEW_ORPHANS);
+	extended = reserved && extend_table(table, place);
 	if (extended)
 	{
-		if (DsaPointerIsValid(hjg_kept_segments_of(table)[segment->number]))
-			hjg_kept_unlink_segment(table, segment->number);
-		hjg_kept_segments_of(table)[segment->number] = place;
+		if (find_segment(table, segment->number) != NULL)
+			hjg_kept_unlink_segment(table, place);
+		hjg_kept_segments_of(table)[place] = made;
 		table->nkept++;
 		for (int c = 0; c < segment->ncolumns; c++)
 			table->nnot[segment->columns[c].attno - 1] += segment->columns[c].code == HJG_KEPT_NOT ? 1 : -1;
@@ -424,7 +446,7 @@ hjg_kept_publish(HjgKeptHold *hold, dsa_pointer place)
 	}
 	LWLockRelease(&hjg_kept_store->lock);
 	if (!extended)
-		hjg_kept_free_segment(place);
+		hjg_kept_free_segment(made);
 	return extended ? segment : NULL;
 }
 
@@ -434,9 +456,8 @@ hjg_kept_drop(HjgKeptHold *hold, const HjgKeptSegment *segment)
 	HjgKeptTable *table = hold->table;
 
 	LWLockAcquire(&hjg_kept_store->lock, LW_EXCLUSIVE);
-	if (segment->number < table->nsegments && DsaPointerIsValid(hjg_kept_segments_of(table)[segment->number]) &&
-		hjg_kept_address(hjg_kept_segments_of(table)[segment->number]) == segment)
-		hjg_kept_unlink_segment(table, segment->number);
+	if (find_segment(table, segment->number) == segment)
+		hjg_kept_unlink_segment(table, hjg_kept_place(segment->number));
 	LWLockRelease(&hjg_kept_store->lock);
 }
 

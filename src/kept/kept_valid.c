@@ -25,6 +25,8 @@
  *	   stamps the page, too (it does in 17.12 and 18.6, not in 15.20). All heap pages are asked. If the look is newer than what the
  *	   segment knows, the segment takes over the map's LSN, after the blocks that have changed have become unfit.
  *
+ * The blocks of a patch are from all over a group of segments; by 1 and 3, their pages are asked each time.
+ *
  * By 2, a look from before a change, whose bit is set, may meet a block that was kept after it, as clearing a bit does not stamp the map.
  * The snapshot of that look was there when the block was kept, so it sees the rows that all see.
  *
@@ -202,6 +204,7 @@ hjg_kept_collect_rows(Relation relation, Buffer buffer, bool all_visible, Transa
 {
 	const Page	page = BufferGetPage(buffer);
 	const int	nlines = Min(PageGetMaxOffsetNumber(page), MaxHeapTuplesPerPage);
+	const BlockNumber block = BufferGetBlockNumber(buffer);
 	const bool	known = all_visible && PageIsAllVisible(page);
 	HeapTupleData tuple = {.t_tableOid = RelationGetRelid(relation)};
 	int			n = 0;
@@ -215,7 +218,7 @@ hjg_kept_collect_rows(Relation relation, Buffer buffer, bool all_visible, Transa
 			continue;
 		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
 		tuple.t_len = ItemIdGetLength(item);
-		ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(buffer), line);
+		ItemPointerSet(&tuple.t_self, block, line);
 		if (!known && !is_settled(&tuple, buffer, horizon, &seen))
 			return -1;
 		rows[n] = line;
@@ -254,7 +257,7 @@ is_page_same(Relation relation, HjgKeptSegment *segment, int b, BufferAccessStra
 
 	if (is_buffer(later))
 		__builtin_prefetch(BufferGetPage(later));
-	buffer = pin_likely(relation, hjg_kept_first_block(segment->number) + b, &segment->likely[b], strategy);
+	buffer = pin_likely(relation, hjg_kept_block(segment, b), &segment->likely[b], strategy);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	same = BufferGetLSNAtomic(buffer) == segment->lsn[b];
 	UnlockReleaseBuffer(buffer);
@@ -274,6 +277,16 @@ ask_pages(Relation relation, HjgKeptSegment *segment, const HjgKeptBlocks *asked
 		if (same.words[w] != asked->words[w])
 			pg_atomic_fetch_and_u64(&segment->fit[w], ~(asked->words[w] & ~same.words[w]));
 	return same;
+}
+
+void
+hjg_kept_validate_patch(Relation relation, HjgKeptSegment *patch, BlockNumber nblocks, BufferAccessStrategy strategy, HjgKeptBlocks *valid)
+{
+	*valid = hjg_kept_fit_blocks(patch);
+	for (int b = 0; b < patch->nblocks; b++)
+		if (hjg_kept_block(patch, b) >= nblocks)
+			hjg_kept_blocks_remove(valid, b);
+	*valid = ask_pages(relation, patch, valid, strategy);
 }
 
 int

@@ -22,11 +22,19 @@ extern HjgSegmentMaker *hjg_scan_segment_maker_create(Relation relation, int nwi
 /* Free what the maker has for the next segment. */
 extern void hjg_scan_segment_maker_rest(HjgSegmentMaker *maker);
 /*
- * Make a segment of the blocks that all snapshots see alike, with the columns of the old one (or NULL), too. Returns it pinned, or NULL if
- * there is no memory, or no block can be kept.
+ * Make a segment of the blocks that all snapshots see alike, with the columns of the old one (or NULL), too, whose valid blocks are
+ * copied. Returns it pinned, or NULL if there is no memory, or no block can be kept.
  */
 extern HjgKeptSegment *hjg_scan_segment_make(HjgSegmentMaker *maker, HjgKeptHold *hold, uint32 number, const HjgKeptLook *look,
-											 const HjgKeptSegment *old, BufferAccessStrategy strategy);
+											 const HjgKeptSegment *old, const HjgKeptBlocks *valid, BufferAccessStrategy strategy);
+
+/*
+ * Make a patch (hjg_kept.h), of the valid blocks of the old one (or NULL) and of *nblocks further ones, at most HJG_KEPT_BLOCKS together. Those
+ * that cannot be kept are left in blocks[] and *nblocks. Returns it as hjg_scan_segment_make() does.
+ */
+extern HjgKeptSegment *hjg_scan_patch_make(HjgSegmentMaker *maker, HjgKeptHold *hold, uint32 number, const HjgKeptLook *look,
+										   const HjgKeptSegment *old, const HjgKeptBlocks *valid, BlockNumber *blocks, uint32 *nblocks,
+										   BufferAccessStrategy strategy);
 
 /* ---------- comparing kept blocks with pages (scan_kept_verify.c) ---------- */
 
@@ -73,12 +81,15 @@ typedef struct HjgKeptOpener
 	bool		fills;			/* segments are made: */
 	bool		fills_all;		/* all, or a part */
 	bool		reads_words_only;	/* of the columns' memory: the rest need not be whole */
+	HjgKeptBlocks patched;		/* of the segment that is opened next: those that its patch has */
 
 	HjgKeptLook look;			/* at the map: that of the open segment */
 	uint32		nvisited;		/* segments, so far, */
 	uint32		nfound;			/* of which so many have the columns, */
 	uint32		nmade;			/* and of these so many were made; */
 	bool		made_none;		/* one that was to be made was not */
+	uint64		work;			/* that the scan takes, in blocks that are read live, as far as it is known, */
+	uint64		made_work;		/* and that took making segments */
 	HjgOpenSegment open;
 	HjgKeptView *views;			/* of the open segment, by attribute */
 } HjgKeptOpener;
@@ -94,6 +105,13 @@ extern bool hjg_scan_kept_opener_begin(HjgKeptOpener *opener, BlockNumber nblock
 extern void hjg_scan_kept_opener_end(HjgKeptOpener *opener);
 /* Open the segment with this number; it is made now if that is worthwhile. The one before must have been unpinned, or taken over. */
 extern void hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy strategy);
+/* Open the patch with this number, if there is one with the columns. The segment before must have been unpinned, or taken over. */
+extern void hjg_scan_kept_open_patch(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy strategy);
+/*
+ * Make the open patch anew, if that is worthwhile, with its valid blocks and these, which are in none; if there was none, it is opened now. Those
+ * that are in none nevertheless are left in blocks[] and *nblocks.
+ */
+extern void hjg_scan_kept_extend_patch(HjgKeptOpener *opener, uint32 number, BlockNumber *blocks, uint32 *nblocks, BufferAccessStrategy strategy);
 /* Unpin the open segment, if there is one. */
 extern void hjg_scan_kept_unpin(HjgKeptOpener *opener);
 /* Keep the columns now, of a table of so many blocks; returns of how many blocks they are kept then. */

@@ -1,7 +1,7 @@
 /*
  * scan_collect.c
- *	  Collects all rows of a sequential scan for a program: the valid blocks of kept columns as runs of their segments, and the rows of
- *	  all other blocks as segments that are made for this purpose alone. Fetches further columns of single rows later.
+ *	  Collects all rows of a sequential scan for a program: the valid blocks of kept columns as runs of their segments and patches, and the
+ *	  rows of all other blocks as segments that are made for this purpose alone. Fetches further columns of single rows later.
  *
  * The blocks that must be read are known before the first of them is read, so a table with too many of them costs little time.
  */
@@ -29,6 +29,14 @@
 /* Most blocks that are read, whatever the size of the table: their columns take memory of this process, and of the program. */
 #define MOST_LIVE_BLOCKS (HJG_PROGRAM_MAX_BYTES / BLCKSZ)
 
+/* A patch, and the blocks of its segments that must be read. */
+typedef struct CollectedPatch
+{
+	HjgOpenSegment open;
+	HjgKeptBlocks needed;		/* its valid blocks that are not in the segments */
+	uint32		first_live;		/* of Collector.live */
+} CollectedPatch;
+
 typedef struct Collector
 {
 	TableScanDesc scan;
@@ -37,7 +45,9 @@ typedef struct Collector
 	int			max_segments;	/* for which there is space */
 	uint32		nlive;
 	uint32		most_live;
-	BlockNumber *live;			/* [most_live]: to be read */
+	BlockNumber *live;			/* [most_live]: to be read; ascending */
+	CollectedPatch *patches;	/* one for each HJG_KEPT_PATCHED segments, from the first ones on */
+	uint16		patched[HJG_KEPT_BLOCKS];	/* of the open segment: the blocks of its patch */
 } Collector;
 
 /* Have all columns values? */
@@ -97,6 +107,17 @@ find_runs(const HjgOpenSegment *open, HjgProgramRun *runs)
 	return n;
 }
 
+/* List the blocks of the open segment, which is a patch. */
+static BlockNumber *
+list_blocks(const HjgOpenSegment *open)
+{
+	BlockNumber *blocks = palloc(open->nblocks * sizeof(BlockNumber));
+
+	for (int b = 0; b < open->nblocks; b++)
+		blocks[b] = hjg_kept_block(open->segment, b);
+	return blocks;
+}
+
 /* Take the open segment over, with its pin. */
 static const char *
 take_segment(Collector *collector, uint32 number)
@@ -105,7 +126,8 @@ take_segment(Collector *collector, uint32 number)
 	HjgProgramRun runs[HJG_KEPT_BLOCKS];
 	HjgCollectedSegment segment = {
 		.number = number, .nrows = opener->open.segment->nrows, .nruns = find_runs(&opener->open, runs),
-		.nblocks = opener->open.nblocks, .first_block = opener->open.first_block, .first_row = opener->open.segment->first_row
+		.nblocks = opener->open.nblocks, .first_block = opener->open.first_block, .first_row = opener->open.segment->first_row,
+		.blocks = (number & HJG_KEPT_PATCH) != 0 ? list_blocks(&opener->open) : NULL
 	};
 	const HjgKeptColumn **columns = palloc(opener->nwishes * sizeof(HjgKeptColumn *));
 
@@ -117,19 +139,81 @@ take_segment(Collector *collector, uint32 number)
 	return add_segment(collector, &segment);
 }
 
-/* Note the blocks of the open segment that must be read; false if they are too many. */
+/* Open the patch of the segments from this one on. */
+static void
+open_patch(Collector *collector, uint32 number)
+{
+	HjgKeptOpener *opener = collector->opener;
+
+	hjg_scan_kept_open_patch(opener, hjg_kept_patch(number), ((HeapScanDesc) collector->scan)->rs_strategy);
+	collector->patches[number / HJG_KEPT_PATCHED] = (CollectedPatch) {.open = opener->open, .first_live = collector->nlive};
+	opener->open.segment = NULL;
+}
+
+/* Find the blocks of a segment that its patch has. */
+static void
+find_patched(Collector *collector, uint32 number)
+{
+	const HjgOpenSegment *patch = &collector->patches[number / HJG_KEPT_PATCHED].open;
+	HjgKeptBlocks *patched = &collector->opener->patched;
+
+	*patched = (HjgKeptBlocks) {0};
+	for (int p = -1; (p = hjg_kept_blocks_next(&patch->valid, p + 1, patch->nblocks, true)) < patch->nblocks;)
+	{
+		const uint16 offset = patch->segment->offset[p];
+
+		if (offset / HJG_KEPT_BLOCKS == number % HJG_KEPT_PATCHED)
+		{
+			hjg_kept_blocks_add(patched, offset % HJG_KEPT_BLOCKS);
+			collector->patched[offset % HJG_KEPT_BLOCKS] = p;
+		}
+	}
+}
+
+/* Note the blocks of the open segment that must be read, and those that its patch has; false if the former are too many. */
 static bool
-note_live_blocks(Collector *collector)
+note_other_blocks(Collector *collector, uint32 number)
 {
 	const HjgOpenSegment *open = &collector->opener->open;
 
 	for (int b = -1; (b = hjg_kept_blocks_next(&open->valid, b + 1, open->nblocks, false)) < open->nblocks;)
-	{
-		if (collector->nlive == collector->most_live)
+		if (hjg_kept_blocks_has(&collector->opener->patched, b))
+			hjg_kept_blocks_add(&collector->patches[number / HJG_KEPT_PATCHED].needed, collector->patched[b]);
+		else if (collector->nlive == collector->most_live)
 			return false;
-		collector->live[collector->nlive++] = open->first_block + b;
-	}
+		else
+			collector->live[collector->nlive++] = open->first_block + b;
 	return true;
+}
+
+/* Take the patches over, as far as they are needed; blocks that must be read come into them. Returns why a column cannot be used, or NULL. */
+static const char *
+take_patches(Collector *collector, uint32 npatches)
+{
+	HjgKeptOpener *opener = collector->opener;
+	const uint32 nbefore = collector->nlive;
+	const char *refusal = NULL;
+
+	collector->nlive = 0;
+	for (uint32 p = 0; p < npatches && refusal == NULL; p++)
+	{
+		const CollectedPatch *patch = &collector->patches[p];
+		BlockNumber *live = collector->live + patch->first_live;
+		uint32		nlive = (p + 1 < npatches ? patch[1].first_live : nbefore) - patch->first_live;
+
+		opener->open = patch->open;
+		opener->open.valid = patch->needed;
+		hjg_scan_kept_extend_patch(opener, HJG_KEPT_PATCH | p, live, &nlive, ((HeapScanDesc) collector->scan)->rs_strategy);
+		memmove(collector->live + collector->nlive, live, nlive * sizeof(BlockNumber));
+		collector->nlive += nlive;
+		if (opener->open.impossible)
+			refusal = NO_VALUES;
+		else if (opener->open.segment != NULL && !opener->open.excluded)
+			refusal = take_segment(collector, HJG_KEPT_PATCH | p);
+		else
+			hjg_scan_kept_unpin(opener);
+	}
+	return refusal;
 }
 
 /* Go through all segments; returns why their columns cannot be used, or NULL. */
@@ -147,10 +231,13 @@ collect_kept(Collector *collector)
 		uint32		nlive = collector->nlive;
 
 		CHECK_FOR_INTERRUPTS();
+		if (number % HJG_KEPT_PATCHED == 0)
+			open_patch(collector, number);
+		find_patched(collector, number);
 		hjg_scan_kept_open(opener, number, ((HeapScanDesc) collector->scan)->rs_strategy);
 		if (open->impossible)
 			return NO_VALUES;
-		if (!note_live_blocks(collector))
+		if (!note_other_blocks(collector, number))
 			return MANY_LIVE;
 		nlive = collector->nlive - nlive;
 		to->counts.live += nlive;
@@ -163,6 +250,8 @@ collect_kept(Collector *collector)
 		else
 			hjg_scan_kept_unpin(opener);
 	}
+	if (refusal == NULL)
+		refusal = take_patches(collector, hjg_kept_count_patches(nsegments));
 	hjg_scan_segment_maker_rest(opener->maker);
 	/* a segment that was taken before another one showed a difference */
 	return refusal == NULL && !hjg_kept_trusted() ? NOT_KEPT : refusal;
@@ -217,7 +306,7 @@ collect_live(Collector *collector)
 
 		hjg_scan_heap_go_to(collector->scan, collector->live[i], i + 1 < collector->nlive ? collector->live[i + 1] : InvalidBlockNumber, &page);
 		hjg_scan_heap_read(reader, &page, 0);
-		hjg_kept_builder_add(builder, InvalidXLogRecPtr, false, vectors, page.nrows);
+		hjg_kept_builder_add(builder, 0, InvalidXLogRecPtr, false, vectors, page.nrows);
 		nblocks = hjg_kept_builder_blocks(builder);
 		first_row[nblocks] = first_row[nblocks - 1] + page.nrows;
 		if (nblocks == HJG_KEPT_BLOCKS || i + 1 == collector->nlive)
@@ -259,6 +348,7 @@ begin_collection(Collector *collector, double most_live)
 	to->hold = opener->hold;
 	to->ncolumns = opener->nwishes;
 	to->attnos = opener->attnos;
+	collector->patches = palloc_extended(Max(hjg_kept_count_patches(hjg_kept_count_segments(opener->nblocks)), 1) * sizeof(CollectedPatch), MCXT_ALLOC_HUGE);
 	collector->max_segments = hjg_kept_count_segments(opener->nblocks) + 1;
 	to->segments = palloc_extended(collector->max_segments * sizeof(HjgCollectedSegment), MCXT_ALLOC_HUGE);
 	collector->most_live = (uint32) Min(Min(most_live, 1.0) * opener->nblocks, MOST_LIVE_BLOCKS);

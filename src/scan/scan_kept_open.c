@@ -5,9 +5,14 @@
  * A segment that is not kept, or much of which is out of date, is made anew by the very scan that comes by, from pages that it would
  * read anyway, if its columns have been read before by another statement.
  *
- * Reading a block live costs about as much as making it. So a segment is made anew when as many of its blocks have been read live, since
- * it was made, as it has: a few that have changed are put up with for many queries, and making costs no more than reading did. A table that
- * changes all the time is not made anew for ever: the more often a segment was made, the more blocks must have been read.
+ * Reading a block live costs about as much as making it from its page, and several times as much as copying it from the old segment. So a
+ * segment is made anew when reading its blocks live has cost, since it was made, as much as making it will: a few that have changed are
+ * put up with for some queries. A table that changes all the time is not made anew for ever: the more often a segment was made, the more
+ * blocks must have been read.
+ *
+ * A program takes little time for what is kept, and its one process reads all other blocks. So what it reads is kept at once, in a patch for
+ * each group of segments (hjg_kept.h), as far as all snapshots see it alike: that takes little more time than reading it. A patch that has
+ * some blocks already is made anew when reading others has cost as much as copying these will.
  */
 #include "postgres.h"
 
@@ -34,8 +39,14 @@
 /* Pages that are asked for that, of those that are not all-visible. */
 #define MOST_ASKED 8
 
-/* A query is not to wait for what others gain: of the segments that a process visits, it makes one in so many. */
-#define MAKE_EVERY 16
+/* A query is not to wait for what others gain: making segments may cost this part of what a process does anyway. */
+#define MOST_MAKING (1.0 / 16)
+
+/* Kept blocks that are read, or copied from an old segment, in the time in which one is read live. */
+#define KEPT_PER_READ 8
+
+/* Blocks that are read live, from which on they get a patch. */
+#define LEAST_PATCHED 4
 
 /* Blocks of the largest table whose all-visible ones are counted: more would take longer than a tenth of a millisecond. */
 #define MOST_COUNTED_BLOCKS (4 * 1024 * 1024)
@@ -150,6 +161,7 @@ hjg_scan_kept_opener_begin(HjgKeptOpener *opener, BlockNumber nblocks)
 	opener->nblocks = nblocks;
 	opener->look.end = 0;
 	opener->nvisited = opener->nfound = opener->nmade = 0;
+	opener->work = opener->made_work = 0;
 	opener->made_none = false;
 	opener->fills = opener->hold != NULL &&
 		hjg_kept_note_read(opener->hold, opener->nwishes, opener->attnos, GetCurrentStatementStartTimestamp());
@@ -253,7 +265,7 @@ is_trusted(HjgKeptOpener *opener, BufferAccessStrategy strategy)
 	ereport(WARNING,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("kept columns of table \"%s\" differ from block %u: kept columns are switched off for all sessions",
-					RelationGetRelationName(opener->relation), opener->open.first_block + different),
+					RelationGetRelationName(opener->relation), hjg_kept_block(opener->open.segment, different)),
 			 errhint("Do not use the result of this statement. Kept columns are used again after a restart of the server.")));
 	return false;
 }
@@ -300,13 +312,48 @@ pays_to_make(HjgKeptOpener *opener, const HjgKeptBlocks *visible, BufferAccessSt
 	return nvisible + (double) nothers * nfit / Max(nasked, 1) > (opener->fills_all ? 0 : LEAST_PART * (nvisible + nothers));
 }
 
-/* Have enough blocks of the open segment been read live since it was made? Counts those that are not valid. */
-static bool
-is_outdated(HjgKeptSegment *segment, int nblocks, int nvalid)
+/* Note that so many blocks are read live, as they are not in the segment; returns how many that were since it was made. */
+static uint64
+note_live(HjgKeptSegment *segment, int nlive)
 {
-	const uint64 nread = pg_atomic_fetch_add_u32(&segment->nread, nblocks - nvalid) + (uint64) (nblocks - nvalid);
+	return pg_atomic_fetch_add_u32(&segment->nread, nlive) + (uint64) nlive;
+}
 
-	return nvalid < nblocks && nread >= (uint64) nblocks * segment->nfills;
+/* Count the blocks of the open segment that must be read live. */
+static int
+count_live(const HjgKeptOpener *opener)
+{
+	HjgKeptBlocks kept = opener->open.valid;
+
+	hjg_kept_blocks_unite(&kept, &opener->patched);
+	return opener->open.nblocks - hjg_kept_blocks_count(&kept);
+}
+
+/* Estimate what it takes to make the open segment anew, in blocks that are read. */
+static int
+making_work(const HjgOpenSegment *open)
+{
+	const int	nvalid = hjg_kept_blocks_count(&open->valid);
+
+	return open->nblocks - nvalid + nvalid / KEPT_PER_READ;
+}
+
+/* Have enough blocks of the open segment been read live since it was made? Notes those that will be now. */
+static bool
+is_outdated(const HjgKeptOpener *opener)
+{
+	const int	nlive = count_live(opener);
+
+	return note_live(opener->open.segment, nlive) >= (uint64) making_work(&opener->open) * opener->open.segment->nfills && nlive > 0;
+}
+
+/* Add what this process does with the open segment. A program reads what is kept of it in little time. */
+static void
+count_work(HjgKeptOpener *opener)
+{
+	const int	nlive = count_live(opener);
+
+	opener->work += nlive + (opener->reads_words_only ? 0 : (opener->open.nblocks - nlive) / KEPT_PER_READ);
 }
 
 /* Has the open segment space for the columns that are wanted? Otherwise queries of other columns would drive each other's out. */
@@ -357,7 +404,7 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 		if (found != HJG_KEPT_MISSING)
 		{
 			nvalid = hjg_kept_validate(opener->relation, open->segment, &opener->look, strategy, &open->valid);
-			outdated = is_outdated(open->segment, open->nblocks, nvalid);
+			outdated = is_outdated(opener);
 		}
 		open->excluded = found == HJG_KEPT_FOUND && is_excluded(opener, false);
 		if (found == HJG_KEPT_FOUND && !is_trusted(opener, strategy))
@@ -369,15 +416,18 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 	}
 	if (found == HJG_KEPT_MISSING)
 		open->valid = (HjgKeptBlocks) {0};
-	if (makes && (opener->fills_all || opener->nmade <= opener->nvisited / MAKE_EVERY) && pays_to_make(opener, visible, strategy))
+	count_work(opener);
+	if (makes && (opener->fills_all || opener->made_work <= opener->work * MOST_MAKING) && pays_to_make(opener, visible, strategy))
 	{
+		const int	making = making_work(open);
 		/* with the columns that it had, if anybody uses them */
 		const HjgKeptSegment *old = open->segment != NULL && hjg_kept_used_lately(open->segment) ? open->segment : NULL;
-		HjgKeptSegment *made = hjg_scan_segment_make(opener->maker, opener->hold, number, &opener->look, old, strategy);
+		HjgKeptSegment *made = hjg_scan_segment_make(opener->maker, opener->hold, number, &opener->look, old, &open->valid, strategy);
 
 		/* what there is not for this one, there is hardly for the next */
 		opener->fills = made != NULL;
 		opener->nmade += made != NULL;
+		opener->made_work += making;
 		opener->made_none |= made == NULL;
 		if (made != NULL)
 		{
@@ -396,6 +446,69 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 		hjg_scan_kept_unpin(opener);
 	}
 	open->excluded = open->segment != NULL && (open->excluded || is_excluded(opener, true));
+}
+
+void
+hjg_scan_kept_open_patch(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy strategy)
+{
+	HjgOpenSegment *open = &opener->open;
+
+	*open = (HjgOpenSegment) {.source = ++segments_opened, .first_block = hjg_kept_first_block(number)};
+	open->segment = hjg_kept_trusted() ? hjg_kept_pin(opener->hold, number) : NULL;
+	if (open->segment == NULL)
+		return;
+	open->nblocks = open->segment->nblocks;
+	if (find_columns(opener) != HJG_KEPT_FOUND)
+		return;
+	hjg_kept_note_use(open->segment);
+	hjg_kept_validate_patch(opener->relation, open->segment, opener->nblocks, strategy, &open->valid);
+	open->excluded = is_excluded(opener, false);
+	if (!is_trusted(opener, strategy))
+		open->valid = (HjgKeptBlocks) {0};
+}
+
+/* Is it worthwhile to make the open patch anew, with so many further blocks? */
+static bool
+pays_to_extend(const HjgKeptOpener *opener, uint32 nblocks)
+{
+	HjgKeptSegment *patch = opener->open.segment;
+	const int	nvalid = hjg_kept_blocks_count(&opener->open.valid);
+	const uint64 nread = patch != NULL ? note_live(patch, nblocks) : nblocks;
+
+	return opener->fills && nblocks > 0 && nvalid + nblocks <= HJG_KEPT_BLOCKS && nread >= LEAST_PATCHED + nvalid / KEPT_PER_READ;
+}
+
+void
+hjg_scan_kept_extend_patch(HjgKeptOpener *opener, uint32 number, BlockNumber *blocks, uint32 *nblocks, BufferAccessStrategy strategy)
+{
+	HjgOpenSegment *open = &opener->open;
+	const uint32 nbefore = *nblocks;
+
+	if (pays_to_extend(opener, *nblocks))
+	{
+		const HjgKeptSegment *old = open->segment != NULL && hjg_kept_used_lately(open->segment) ? open->segment : NULL;
+		HjgKeptSegment *made;
+
+		(void) hjg_kept_look(opener->relation, (number & ~HJG_KEPT_PATCH) * HJG_KEPT_PATCHED, opener->nblocks, &opener->look);
+		made = hjg_scan_patch_make(opener->maker, opener->hold, number, &opener->look, old, &open->valid, blocks, nblocks, strategy);
+		/* what cannot be kept of this one can hardly be of the next */
+		opener->fills = made != NULL && *nblocks <= nbefore / 2;
+		if (made != NULL)
+		{
+			hjg_scan_kept_unpin(opener);
+			open->segment = made;
+			open->nblocks = made->nblocks;
+			open->valid = hjg_kept_fit_blocks(made);
+			open->excluded = false;
+		}
+	}
+	if (hjg_kept_blocks_count(&open->valid) == 0)
+	{
+		hjg_scan_kept_unpin(opener);
+		return;
+	}
+	open->impossible = find_columns(opener) == HJG_KEPT_IMPOSSIBLE;
+	open->excluded = !open->impossible && (open->excluded || is_excluded(opener, true));
 }
 
 uint64

@@ -80,7 +80,7 @@ are_same_values(const HjgKeptVerifier *verifier, int nrows)
 bool
 hjg_scan_kept_verify(HjgKeptVerifier *verifier, const HjgKeptSegment *segment, int block, const HjgKeptView *views, BufferAccessStrategy strategy)
 {
-	const BlockNumber number = hjg_kept_first_block(segment->number) + block;
+	const BlockNumber number = hjg_kept_block(segment, block);
 	const int	nkept = (int) (segment->first_row[block + 1] - segment->first_row[block]);
 	Buffer		buffer = ReadBufferExtended(verifier->relation, MAIN_FORKNUM, number, RBM_NORMAL, strategy);
 	HjgHeapPage page = {.page = BufferGetPage(buffer), .buffer = buffer, .block = number, .rows = verifier->page_rows};

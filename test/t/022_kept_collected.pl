@@ -78,10 +78,48 @@ is(sql(q{SELECT late_look('late', 'UPDATE late SET v = 1 WHERE id = 5')}), 0, 'a
 sql('DROP TABLE late');
 
 # --- blocks that have changed
-sql('UPDATE t SET w = NULL WHERE id % 4000 = 1', 'DELETE FROM t WHERE id BETWEEN 20000 AND 20200', q{INSERT INTO t SELECT g, 1, 1, 'new' FROM generate_series(50001, 50100) g});
-like(is_collected('', 'changed blocks', 0.1), qr/^\d{3,} served, 0 skipped, \d+ live$/, 'changed blocks are read');
-is(is_collected('WHERE k = 30', 'changed blocks and a range', 0.1) =~ /served, \d{3,} skipped, [1-9]\d* live$/, 1, 'and those of segments that are skipped');
-is((told(q{SELECT kept_ids('SELECT * FROM t')}))[1], 'too many blocks have to be read', 'unless they are too many');
+sql('UPDATE t SET w = NULL WHERE id % 4000 = 1', 'DELETE FROM t WHERE id BETWEEN 20000 AND 20200', q{INSERT INTO t SELECT g, 1, 1, 'new' FROM generate_series(50001, 52800) g});
+is((told(q{SELECT kept_ids('SELECT * FROM t')}))[1], 'too many blocks have to be read', 'changed blocks are read, unless they are too many');
+my $blocker = open_session($node);
+ask($blocker, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+sql('UPDATE t SET v = v + 1 WHERE id % 4000 = 2');
+like(is_collected('', "changed blocks, time $_", 0.1), qr/^\d{3,} served, 0 skipped, [1-9]\d* live$/, 'those that not all see alike are read each time') for 1, 2;
+ask($blocker, 'COMMIT');
+like(is_collected('WHERE k = 30', 'changed blocks and a range', 0.1), qr/served, \d{3,} skipped, [1-9]\d* live$/, 'and those of segments that are skipped');
+$npages = sql(q{SELECT pg_relation_size('t') / 8192});
+is(is_collected('', 'changed blocks, patched', 0), "$npages served, 0 skipped, 0 live", 'the next scan finds them in patches');
+is((told(q{SELECT count(*) FROM collected_rows('SELECT id, v FROM t', 0) AS t(id int, v numeric)}))[1], "$npages served, 0 skipped, 0 live", 'also one of some of the columns');
+
+# --- patches whose blocks change
+sql('UPDATE t SET v = v + 1 WHERE id = 4001');
+like(is_collected('', 'a block of a patch that changed', 0.1), qr/served, 0 skipped, [12] live$/, 'it is read again');
+sql('UPDATE t SET w = w || 0 WHERE id IN (8001, 12001, 16001) OR id % 1000 = 3');
+like(is_collected('', 'many that changed', 0.1), qr/served, 0 skipped, \d\d+ live$/, 'they are read');
+like(is_collected('', 'a patch that was made anew', 0.1), qr/served, 0 skipped, 0 live$/, 'it has the old blocks, too');
+sql('DELETE FROM t WHERE id > 50000', 'VACUUM t');
+cmp_ok($npages, '>', sql(q{SELECT pg_relation_size('t') / 8192}), 'the end of the table is cut off');
+is_collected('', 'blocks of a patch that are cut off', 0.1);
+sql(q{INSERT INTO t SELECT g, 2, 3, 'newer' FROM generate_series(50001, 52800) g});
+like(is_collected('', 'and are there again', 0.1), qr/served, 0 skipped, [1-9]\d* live$/, 'they are others');
+sql(q{SELECT hjoin_gpu_keep('t')});
+like(is_collected('', 'segments made anew', 0), qr/ 0 live$/, 'patches are not needed any more');
+
+# --- numerics that are integers in old blocks, and not all in new ones
+sql('CREATE TABLE numbers (id int, n numeric) WITH (fillfactor = 50)', 'INSERT INTO numbers SELECT g, g * 0.25 FROM generate_series(1, 40000) g', 'VACUUM numbers', q{SELECT hjoin_gpu_keep('numbers')},
+	q{UPDATE numbers SET n = 'NaN' WHERE id = 9000}, q{UPDATE numbers SET n = n * 10 WHERE id IN (15000, 35000)}, q{SELECT hjoin_gpu_keep('numbers')});
+is(sql(q{SELECT array_agg(n ORDER BY id) = (SELECT array_agg(n ORDER BY id) FROM numbers) FROM collected_rows('SELECT * FROM numbers', 1) AS t(id int, n numeric)}), 't',
+	'blocks that are copied have the values that they had');
+
+# --- patches of other columns
+sql('CREATE TABLE narrow AS SELECT g AS id, g % 7 AS a, g % 11 AS b FROM generate_series(1, 100000) g', 'VACUUM narrow', q{SELECT hjoin_gpu_keep('narrow')}, 'UPDATE narrow SET a = a + 1 WHERE id % 9000 = 0');
+my %one = map { $_ => "SELECT sum($_), count(*) FROM collected_rows('SELECT $_ FROM narrow', 0.1) AS t($_ int)" } 'a', 'b';
+like((told($one{a}))[1], qr/served, 0 skipped, [1-9]\d* live$/, 'the first scan reads them');
+like((told($one{b}))[1], qr/served, 0 skipped, [1-9]\d* live$/, 'and one of another column, too');
+like((told($one{$_}))[1], qr/served, 0 skipped, 0 live$/, "then both are patched: $_") for 'a', 'b';
+is(sql($one{$_}), sql("SELECT sum($_), count(*) FROM narrow"), 'with the right values') for 'a', 'b';
+
+# --- snapshots
+sql('UPDATE t SET w = NULL WHERE id % 4000 = 1', 'DELETE FROM t WHERE id BETWEEN 30000 AND 30200');
 is(is_collected('', 'own changes', 0.1, 'BEGIN', 'UPDATE t SET v = -v WHERE id = 33') =~ /live/, 1, 'with changes of the transaction itself');
 my $writer = open_session($node);
 ask($writer, 'BEGIN; UPDATE t SET v = 17 WHERE id = 44; DELETE FROM t WHERE id = 45');

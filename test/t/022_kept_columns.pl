@@ -356,7 +356,7 @@ sql(q{UPDATE grown SET v = 7 WHERE id = 100}, q{DELETE FROM grown WHERE id % 300
 (undef, $live) = is_core($grown_rows, 'few changes');
 cmp_ok($live - count_unused(), '>', 0, 'are read live');
 cmp_ok($live - count_unused(), '<=', 5, 'and nothing else is');
-is_core($grown_rows, 'few changes') for 1 .. 5;
+is_core($grown_rows, 'few changes');
 is((is_core($grown_rows, 'few changes'))[1], $live, 'for a while');
 my $nuses = 0;
 my $unused = count_unused();

@@ -226,6 +226,7 @@ for my $number (0 .. $#actors)
 diag("$compared transactions compared");
 cmp_ok($compared, '>', $seconds, 'readers have compared answers');
 cmp_ok($node->safe_psql('postgres', 'SELECT sum(blocks_served) FROM hjoin_gpu_cache()'), '>', 0, 'some of them from kept columns');
+cmp_ok(stat_value($node, 'programs'), '>', 0, 'and by programs');
 is($node->safe_psql('postgres', 'SELECT sum(blocks_verified) > 0 FROM hjoin_gpu_cache()'), 't', 'blocks were compared with pages');
 is(log_count($node, qr/differ from (?:block|core)|have changed in memory/), 0, 'and no difference was found');
 is(log_count($node, qr/server process .* was terminated|PANIC|TRAP/), 0, 'no server process died');
