@@ -93,8 +93,8 @@ hjg_kept_is_new(Relation relation, AttrNumber attno)
 	return is_new;
 }
 
-/* Pages are prefetched by this number of blocks. */
-#define PREFETCH_BLOCKS 6
+/* Pages that are prefetched at a time, so that the processor finds several of them in the tables of pages at once. */
+#define PREFETCH_BLOCKS 16
 
 /* Bytes of the map that are a segment's. */
 #define MAP_BYTES (HJG_KEPT_BLOCKS * BITS_PER_HEAPBLOCK / BITS_PER_BYTE)
@@ -247,16 +247,28 @@ pin_likely(Relation relation, BlockNumber block, Buffer *likely, BufferAccessStr
 	return *likely = ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
 }
 
+/* Have memory supply the pages of some of these blocks, from b on; returns the first block that is not among them. */
+static int
+prefetch_pages(const HjgKeptSegment *segment, const HjgKeptBlocks *asked, int b)
+{
+	for (int i = 0; i < PREFETCH_BLOCKS && b < HJG_KEPT_BLOCKS; i++)
+	{
+		const Buffer likely = segment->likely[b];
+
+		if (is_buffer(likely))
+			__builtin_prefetch(BufferGetPage(likely));
+		b = hjg_kept_blocks_next(asked, b + 1, HJG_KEPT_BLOCKS, true);
+	}
+	return b;
+}
+
 /* Is the heap page of a segment's block as it was? */
 static bool
 is_page_same(Relation relation, HjgKeptSegment *segment, int b, BufferAccessStrategy strategy)
 {
-	const Buffer later = b + PREFETCH_BLOCKS < segment->nblocks ? segment->likely[b + PREFETCH_BLOCKS] : InvalidBuffer;
 	Buffer		buffer;
 	bool		same;
 
-	if (is_buffer(later))
-		__builtin_prefetch(BufferGetPage(later));
 	buffer = pin_likely(relation, hjg_kept_block(segment, b), &segment->likely[b], strategy);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	same = BufferGetLSNAtomic(buffer) == segment->lsn[b];
@@ -269,10 +281,15 @@ static HjgKeptBlocks
 ask_pages(Relation relation, HjgKeptSegment *segment, const HjgKeptBlocks *asked, BufferAccessStrategy strategy)
 {
 	HjgKeptBlocks same = *asked;
+	int			next = 0;
 
 	for (int b = -1; (b = hjg_kept_blocks_next(asked, b + 1, HJG_KEPT_BLOCKS, true)) < HJG_KEPT_BLOCKS;)
+	{
+		if (b >= next)
+			next = prefetch_pages(segment, asked, b);
 		if (!is_page_same(relation, segment, b, strategy))
 			hjg_kept_blocks_remove(&same, b);
+	}
 	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
 		if (same.words[w] != asked->words[w])
 			pg_atomic_fetch_and_u64(&segment->fit[w], ~(asked->words[w] & ~same.words[w]));

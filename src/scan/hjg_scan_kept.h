@@ -109,9 +109,9 @@ extern void hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAcces
 extern void hjg_scan_kept_open_patch(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy strategy);
 /*
  * Make the open patch anew, if that is worthwhile, with its valid blocks and these, which are in none; if there was none, it is opened now. Those
- * that are in none nevertheless are left in blocks[] and *nblocks.
+ * that are in none nevertheless are left in blocks[] and *nblocks. nread: blocks that were read live, with these, since its segments were made.
  */
-extern void hjg_scan_kept_extend_patch(HjgKeptOpener *opener, uint32 number, BlockNumber *blocks, uint32 *nblocks, BufferAccessStrategy strategy);
+extern void hjg_scan_kept_extend_patch(HjgKeptOpener *opener, uint32 number, uint64 nread, BlockNumber *blocks, uint32 *nblocks, BufferAccessStrategy strategy);
 /* Unpin the open segment, if there is one. */
 extern void hjg_scan_kept_unpin(HjgKeptOpener *opener);
 /* Keep the columns now, of a table of so many blocks; returns of how many blocks they are kept then. */

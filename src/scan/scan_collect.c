@@ -34,6 +34,7 @@ typedef struct CollectedPatch
 {
 	HjgOpenSegment open;
 	HjgKeptBlocks needed;		/* its valid blocks that are not in the segments */
+	uint64		nread;			/* blocks that were read live, with those of this scan, since the segments were made */
 	uint32		first_live;		/* of Collector.live */
 } CollectedPatch;
 
@@ -203,7 +204,7 @@ take_patches(Collector *collector, uint32 npatches)
 
 		opener->open = patch->open;
 		opener->open.valid = patch->needed;
-		hjg_scan_kept_extend_patch(opener, HJG_KEPT_PATCH | p, live, &nlive, ((HeapScanDesc) collector->scan)->rs_strategy);
+		hjg_scan_kept_extend_patch(opener, HJG_KEPT_PATCH | p, patch->nread, live, &nlive, ((HeapScanDesc) collector->scan)->rs_strategy);
 		memmove(collector->live + collector->nlive, live, nlive * sizeof(BlockNumber));
 		collector->nlive += nlive;
 		if (opener->open.impossible)
@@ -240,6 +241,7 @@ collect_kept(Collector *collector)
 		if (!note_other_blocks(collector, number))
 			return MANY_LIVE;
 		nlive = collector->nlive - nlive;
+		collector->patches[number / HJG_KEPT_PATCHED].nread += open->segment != NULL ? pg_atomic_read_u32(&open->segment->nread) : nlive;
 		to->counts.live += nlive;
 		if (open->excluded)
 			to->counts.skipped += open->nblocks - nlive;

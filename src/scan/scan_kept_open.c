@@ -45,8 +45,8 @@
 /* Kept blocks that are read, or copied from an old segment, in the time in which one is read live. */
 #define KEPT_PER_READ 8
 
-/* Blocks that are read live, from which on they get a patch. */
-#define LEAST_PATCHED 4
+/* Blocks that are read live in the time that a patch takes beside that for its blocks. */
+#define LEAST_PATCHED 24
 
 /* Blocks of the largest table whose all-visible ones are counted: more would take longer than a tenth of a millisecond. */
 #define MOST_COUNTED_BLOCKS (4 * 1024 * 1024)
@@ -469,22 +469,23 @@ hjg_scan_kept_open_patch(HjgKeptOpener *opener, uint32 number, BufferAccessStrat
 
 /* Is it worthwhile to make the open patch anew, with so many further blocks? */
 static bool
-pays_to_extend(const HjgKeptOpener *opener, uint32 nblocks)
+pays_to_extend(const HjgKeptOpener *opener, uint64 nread, uint32 nblocks)
 {
 	HjgKeptSegment *patch = opener->open.segment;
 	const int	nvalid = hjg_kept_blocks_count(&opener->open.valid);
-	const uint64 nread = patch != NULL ? note_live(patch, nblocks) : nblocks;
 
+	if (patch != NULL)
+		nread = note_live(patch, nblocks);
 	return opener->fills && nblocks > 0 && nvalid + nblocks <= HJG_KEPT_BLOCKS && nread >= LEAST_PATCHED + nvalid / KEPT_PER_READ;
 }
 
 void
-hjg_scan_kept_extend_patch(HjgKeptOpener *opener, uint32 number, BlockNumber *blocks, uint32 *nblocks, BufferAccessStrategy strategy)
+hjg_scan_kept_extend_patch(HjgKeptOpener *opener, uint32 number, uint64 nread, BlockNumber *blocks, uint32 *nblocks, BufferAccessStrategy strategy)
 {
 	HjgOpenSegment *open = &opener->open;
 	const uint32 nbefore = *nblocks;
 
-	if (pays_to_extend(opener, *nblocks))
+	if (pays_to_extend(opener, nread, *nblocks))
 	{
 		const HjgKeptSegment *old = open->segment != NULL && hjg_kept_used_lately(open->segment) ? open->segment : NULL;
 		HjgKeptSegment *made;
