@@ -187,6 +187,13 @@ note_other_blocks(Collector *collector, uint32 number)
 	return true;
 }
 
+/* Has a patch blocks that are valid, none of which is needed? Its segments were made anew, and have them. */
+static bool
+is_needless(const CollectedPatch *patch)
+{
+	return hjg_kept_blocks_count(&patch->open.valid) > 0 && hjg_kept_blocks_count(&patch->needed) == 0;
+}
+
 /* Take the patches over, as far as they are needed; blocks that must be read come into them. Returns why a column cannot be used, or NULL. */
 static const char *
 take_patches(Collector *collector, uint32 npatches)
@@ -202,6 +209,9 @@ take_patches(Collector *collector, uint32 npatches)
 		BlockNumber *live = collector->live + patch->first_live;
 		uint32		nlive = (p + 1 < npatches ? patch[1].first_live : nbefore) - patch->first_live;
 
+		/* otherwise all of its pages would be asked each time */
+		if (is_needless(patch))
+			hjg_kept_drop(opener->hold, patch->open.segment);
 		opener->open = patch->open;
 		opener->open.valid = patch->needed;
 		hjg_scan_kept_extend_patch(opener, HJG_KEPT_PATCH | p, patch->nread, live, &nlive, ((HeapScanDesc) collector->scan)->rs_strategy);
