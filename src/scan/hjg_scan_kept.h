@@ -89,7 +89,8 @@ typedef struct HjgKeptOpener
 	uint32		nmade;			/* and of these so many were made; */
 	bool		made_none;		/* one that was to be made was not */
 	uint64		work;			/* that the scan takes, in blocks that are read live, as far as it is known, */
-	uint64		made_work;		/* and that took making segments */
+	uint64		made_work;		/* that took making segments, */
+	uint64		vain_work;		/* and that took asking pages which cannot be kept */
 	HjgOpenSegment open;
 	HjgKeptView *views;			/* of the open segment, by attribute */
 } HjgKeptOpener;

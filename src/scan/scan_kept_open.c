@@ -42,6 +42,9 @@
 /* A query is not to wait for what others gain: making segments may cost this part of what a process does anyway. */
 #define MOST_MAKING (1.0 / 16)
 
+/* Part of what a process does anyway that asking pages in vain may cost. */
+#define MOST_ASKING (1.0 / 128)
+
 /* Kept blocks that are read, or copied from an old segment, in the time in which one is read live. */
 #define KEPT_PER_READ 8
 
@@ -161,7 +164,7 @@ hjg_scan_kept_opener_begin(HjgKeptOpener *opener, BlockNumber nblocks)
 	opener->nblocks = nblocks;
 	opener->look.end = 0;
 	opener->nvisited = opener->nfound = opener->nmade = 0;
-	opener->work = opener->made_work = 0;
+	opener->work = opener->made_work = opener->vain_work = 0;
 	opener->made_none = false;
 	opener->fills = opener->hold != NULL &&
 		hjg_kept_note_read(opener->hold, opener->nwishes, opener->attnos, GetCurrentStatementStartTimestamp());
@@ -297,6 +300,7 @@ pays_to_make(HjgKeptOpener *opener, const HjgKeptBlocks *visible, BufferAccessSt
 	int			nasked = 0;
 	int			nfit = 0;
 	int			step;
+	bool		pays;
 
 	for (int b = -1; (b = hjg_kept_blocks_next(&open->valid, b + 1, open->nblocks, false)) < open->nblocks;)
 		if (hjg_kept_blocks_has(visible, b))
@@ -309,7 +313,9 @@ pays_to_make(HjgKeptOpener *opener, const HjgKeptBlocks *visible, BufferAccessSt
 		nasked++;
 		nfit += can_keep(opener, others[i], horizon, strategy);
 	}
-	return nvisible + (double) nothers * nfit / Max(nasked, 1) > (opener->fills_all ? 0 : LEAST_PART * (nvisible + nothers));
+	pays = nvisible + (double) nothers * nfit / Max(nasked, 1) > (opener->fills_all ? 0 : LEAST_PART * (nvisible + nothers));
+	opener->vain_work += pays ? 0 : nasked;
+	return pays;
 }
 
 /* Note that so many blocks are read live, as they are not in the segment; returns how many that were since it was made. */
@@ -354,6 +360,13 @@ count_work(HjgKeptOpener *opener)
 	const int	nlive = count_live(opener);
 
 	opener->work += nlive + (opener->reads_words_only ? 0 : (opener->open.nblocks - nlive) / KEPT_PER_READ);
+}
+
+/* May the process make a segment, for what it does anyway? While a transaction holds back what has changed, that cannot be kept. */
+static bool
+may_make(const HjgKeptOpener *opener)
+{
+	return opener->fills_all || (opener->made_work <= opener->work * MOST_MAKING && opener->vain_work <= opener->work * MOST_ASKING);
 }
 
 /* Has the open segment space for the columns that are wanted? Otherwise queries of other columns would drive each other's out. */
@@ -417,7 +430,7 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 	if (found == HJG_KEPT_MISSING)
 		open->valid = (HjgKeptBlocks) {0};
 	count_work(opener);
-	if (makes && (opener->fills_all || opener->made_work <= opener->work * MOST_MAKING) && pays_to_make(opener, visible, strategy))
+	if (makes && may_make(opener) && pays_to_make(opener, visible, strategy))
 	{
 		const int	making = making_work(open);
 		/* with the columns that it had, if anybody uses them */
