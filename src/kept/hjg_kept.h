@@ -264,7 +264,7 @@ extern void hjg_kept_note_scan(HjgKeptHold *hold, int ncolumns, const AttrNumber
 extern PGDLLEXPORT HjgKeptSegment *hjg_kept_pin(HjgKeptHold *hold, uint32 number);
 /* Note that the segment's columns are used; one of which that was not noted lately makes room for others. */
 extern void hjg_kept_note_use(HjgKeptSegment *segment);
-/* Was that noted lately? */
+/* Has a use of the segment been noted lately? */
 extern bool hjg_kept_used_lately(HjgKeptSegment *segment);
 /* Unpin a segment. One that was pinned lately is found at once, however many the hold has. */
 extern PGDLLEXPORT void hjg_kept_unpin(HjgKeptHold *hold, HjgKeptSegment *segment);
@@ -330,7 +330,7 @@ extern void hjg_kept_free_segment(dsa_pointer place);
  * freed, if there is no memory.
  */
 extern HjgKeptSegment *hjg_kept_publish(HjgKeptHold *hold, dsa_pointer made);
-/* Drop a segment that cannot be trusted. */
+/* Drop a segment that cannot be trusted, or a patch that is not needed any more. */
 extern void hjg_kept_drop(HjgKeptHold *hold, const HjgKeptSegment *segment);
 
 /* ---------- making a segment (kept_build.c) ---------- */
@@ -405,7 +405,7 @@ extern HjgKeptFound hjg_kept_view(const HjgKeptSegment *segment, AttrNumber attn
 extern void hjg_kept_view_at(const HjgKeptColumn *column, uint32 nrows, const char *memory, HjgKeptView *view);
 /* Is the column's memory as it was written? To be asked before it is read. */
 extern PGDLLEXPORT bool hjg_kept_check(const HjgKeptView *view);
-/* Are its words? That is enough to read them alone. */
+/* Are the column's words as they were written? To be asked before they alone are read. */
 extern bool hjg_kept_check_words(const HjgKeptView *view);
 /*
  * Read rows[0 .. nrows - 1], each counted from the segment's row `first`, into the vector; rows NULL: those from first on.

@@ -247,7 +247,7 @@ pin_likely(Relation relation, BlockNumber block, Buffer *likely, BufferAccessStr
 	return *likely = ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
 }
 
-/* Have memory supply the pages of some of these blocks, from b on; returns the first block that is not among them. */
+/* Have memory supply the pages of the next PREFETCH_BLOCKS of these blocks, from b on; returns the one behind them. */
 static int
 prefetch_pages(const HjgKeptSegment *segment, const HjgKeptBlocks *asked, int b)
 {
@@ -266,10 +266,9 @@ prefetch_pages(const HjgKeptSegment *segment, const HjgKeptBlocks *asked, int b)
 static bool
 is_page_same(Relation relation, HjgKeptSegment *segment, int b, BufferAccessStrategy strategy)
 {
-	Buffer		buffer;
+	const Buffer buffer = pin_likely(relation, hjg_kept_block(segment, b), &segment->likely[b], strategy);
 	bool		same;
 
-	buffer = pin_likely(relation, hjg_kept_block(segment, b), &segment->likely[b], strategy);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	same = BufferGetLSNAtomic(buffer) == segment->lsn[b];
 	UnlockReleaseBuffer(buffer);

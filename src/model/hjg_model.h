@@ -423,7 +423,7 @@ typedef struct HjgProgramShape
  * all work for other rows that is not divided.
  */
 extern double hjg_model_program_ns(const HjgProgramShape *shape, int ndevices, int nthreads);
-/* The same on so many threads of the processor. */
+/* Predict the time of a program, likewise, on so many threads of the processor. */
 extern double hjg_model_program_threads_ns(const HjgUnitCosts *costs, const HjgProgramShape *shape, int nthreads);
 
 #endif							/* HJG_MODEL_H */

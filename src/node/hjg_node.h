@@ -54,7 +54,7 @@ typedef enum HjgPhase
 /* The rows of an execution that are kept for a comparison with core; see hjg_verify.h. */
 typedef struct HjgVerify HjgVerify;
 
-/* This process's part in a join that several processes share; see hjg_parallel.h. */
+/* The part of this process in a join that several processes share; see hjg_parallel.h. */
 typedef struct HjgParallel HjgParallel;
 
 typedef struct HjgJoinState

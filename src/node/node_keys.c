@@ -16,7 +16,7 @@
 #define FIRST_SEGMENT_BYTES 4096
 #define LAST_SEGMENT_BYTES HJG_SLAB_BYTES
 
-/* Are its keys outside slabs in memory of the share? */
+/* Are the keys of a buffer, outside slabs, in memory of the share? */
 static inline bool
 is_shared(const HjgRun *run, const HjgKeyBuffer *buffer)
 {

@@ -72,7 +72,7 @@ divides_pipeline(const List *pipelines, const HjgNotedPipeline *pipeline, HjgPro
 								divides_groups(pipelines, pipeline->source, find_group_key(pipelines, pipeline->source, key)));
 }
 
-/* Likewise of all rows that come to groups, by their key of this number? */
+/* Does the key of this number tell of each row that comes to groups which device has it? */
 static bool
 divides_groups(const List *pipelines, uint32 table, int k)
 {

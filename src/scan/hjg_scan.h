@@ -32,7 +32,7 @@ typedef struct HjgHeapPage
 	BlockNumber block;
 	BlockNumber npages;			/* pages of the scan */
 	int			nrows;			/* visible to the scan's snapshot */
-	const OffsetNumber *rows;	/* line pointers of these rows */
+	const OffsetNumber *rows;	/* line pointers of these rows; of kept rows their numbers, or NULL: 0, 1, 2 ... */
 	Page		next;			/* the next page, not pinned, only for prefetching into the cache; or NULL */
 	struct dsa_area *area;		/* shared by the processes of a parallel scan, set by the caller; or NULL */
 	struct HjgKeptScan *kept_scan;	/* set by the caller, if rows may come from kept columns; or NULL */

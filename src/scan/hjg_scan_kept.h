@@ -106,7 +106,10 @@ extern bool hjg_scan_kept_opener_begin(HjgKeptOpener *opener, BlockNumber nblock
 extern void hjg_scan_kept_opener_end(HjgKeptOpener *opener);
 /* Open the segment with this number; it is made now if that is worthwhile. The one before must have been unpinned, or taken over. */
 extern void hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy strategy);
-/* Open the patch with this number, if there is one with the columns. The segment before must have been unpinned, or taken over. */
+/*
+ * Open the patch with this number, if there is one; without all columns it has no valid block. The segment before must have been unpinned, or
+ * taken over.
+ */
 extern void hjg_scan_kept_open_patch(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy strategy);
 /*
  * Make the open patch anew, if that is worthwhile, with its valid blocks and these, which are in none; if there was none, it is opened now. Those

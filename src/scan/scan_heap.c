@@ -410,7 +410,7 @@ read_kept(HjgHeapReader *reader, HjgReaderColumn *column, const HjgHeapPage *pag
 	const HjgKeptView *view = &page->kept[column->attno];
 	const int	nrows = page->nrows;
 	/* numbers that ascend from 0 on */
-	const bool	all = page->rows[nrows - 1] == nrows - 1;
+	const bool	all = page->rows == NULL || page->rows[nrows - 1] == nrows - 1;
 	HjgNumericSpace *numerics = NULL;
 
 	if (view->column->code == HJG_KEPT_NUMBERS && column->as_numbers)

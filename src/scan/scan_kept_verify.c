@@ -25,7 +25,6 @@ struct HjgKeptVerifier
 	MemoryContext work;			/* what core's code makes of a block's values */
 	HjgHeapReader *readers[2];	/* of kept columns, and of pages; */
 	HjgVector  *vectors[2];		/* [nwishes]: what they have read */
-	uint16		kept_rows[MaxHeapTuplesPerPage];	/* 0, 1, 2 ... */
 	OffsetNumber page_rows[MaxHeapTuplesPerPage];
 };
 
@@ -46,8 +45,6 @@ hjg_scan_kept_verifier_create(Relation relation, int nwishes, const HjgKeptWish 
 		verifier->vectors[i] = palloc(nwishes * sizeof(HjgVector));
 		verifier->readers[i] = hjg_scan_heap_reader_create(RelationGetDescr(relation), nwishes, attnos, MaxHeapTuplesPerPage, verifier->vectors[i]);
 	}
-	for (int i = 0; i < MaxHeapTuplesPerPage; i++)
-		verifier->kept_rows[i] = i;
 	return verifier;
 }
 
@@ -97,7 +94,7 @@ hjg_scan_kept_verify(HjgKeptVerifier *verifier, const HjgKeptSegment *segment, i
 		same = page.nrows == nkept;
 	if (unchanged && same && nkept > 0)
 	{
-		const HjgHeapPage kept = {.rows = verifier->kept_rows, .nrows = nkept, .kept = views, .kept_first = segment->first_row[block]};
+		const HjgHeapPage kept = {.nrows = nkept, .kept = views, .kept_first = segment->first_row[block]};
 		MemoryContext caller = MemoryContextSwitchTo(verifier->work);
 
 		hjg_scan_heap_read(verifier->readers[0], &kept, 0);

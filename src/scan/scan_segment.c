@@ -31,7 +31,6 @@ struct HjgSegmentMaker
 	HjgHeapReader *reader;		/* of the columns that the builder takes */
 	HjgVector  *vectors;
 	HjgKeptView *views;			/* of them in the segment that is made anew, by attribute */
-	uint16		kept_rows[MaxHeapTuplesPerPage];	/* 0, 1, 2 ... */
 };
 
 HjgSegmentMaker *
@@ -43,8 +42,6 @@ hjg_scan_segment_maker_create(Relation relation, int nwishes, const HjgKeptWish 
 	maker->nwishes = nwishes;
 	maker->wishes = wishes;
 	maker->parent = CurrentMemoryContext;
-	for (int i = 0; i < MaxHeapTuplesPerPage; i++)
-		maker->kept_rows[i] = i;
 	return maker;
 }
 
@@ -156,8 +153,7 @@ static void
 add_copy(HjgSegmentMaker *maker, const HjgKeptSegment *old, int block)
 {
 	const HjgHeapPage page = {
-		.rows = maker->kept_rows, .nrows = (int) (old->first_row[block + 1] - old->first_row[block]),
-		.kept = maker->views, .kept_first = old->first_row[block]
+		.nrows = (int) (old->first_row[block + 1] - old->first_row[block]), .kept = maker->views, .kept_first = old->first_row[block]
 	};
 
 	if (page.nrows > 0)

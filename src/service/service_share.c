@@ -36,7 +36,7 @@
 
 static uint64 rest_until_ns = 0;
 
-/* This process's place in the queue, because it waits for one thing at a time; -1: none. */
+/* The place of this process in the queue; it waits for one thing at a time. -1: none. */
 static int	my_place = -1;
 
 static HjgShareLimits

@@ -366,7 +366,7 @@ load_ordinals(const HjgVector *vector, const bool *asked, int nrows, int scale, 
 	return wanted;
 }
 
-/* The same from a vector of integers; returns the scale. */
+/* Find the ordinals of a vector of integers; returns their scale. */
 static int
 number_ordinals(const HjgVector *vector, int nrows, int scale, HjgNumericOrdinals *to)
 {

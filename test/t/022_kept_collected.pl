@@ -114,6 +114,14 @@ sql('CREATE TABLE numbers (id int, n numeric) WITH (fillfactor = 50)', 'INSERT I
 is(sql(q{SELECT array_agg(n ORDER BY id) = (SELECT array_agg(n ORDER BY id) FROM numbers) FROM collected_rows('SELECT * FROM numbers', 1) AS t(id int, n numeric)}), 't',
 	'blocks that are copied have the values that they had');
 
+# --- segments that are made anew give their memory back
+sql('CREATE TABLE renewed (id int, v int) WITH (fillfactor = 40)', 'INSERT INTO renewed SELECT g, g % 5000 FROM generate_series(1, 400000) g', 'VACUUM renewed', q{SELECT hjoin_gpu_keep('renewed')});
+my $used = sql('SELECT used_bytes FROM hjoin_gpu_cache_memory()');
+sql('UPDATE renewed SET v = v + 1 WHERE id % 100 = 0', q{SELECT hjoin_gpu_keep('renewed')}) for 1 .. 5;
+my $more = sql('SELECT used_bytes FROM hjoin_gpu_cache_memory()') - $used;
+cmp_ok($more, '<', sql(q{SELECT sum(bytes) FROM hjoin_gpu_cache WHERE relation = 'renewed'::regclass}), 'five times anew take no more memory than once');
+sql('DROP TABLE renewed');
+
 # --- patches of other columns
 sql('CREATE TABLE narrow AS SELECT g AS id, g % 7 AS a, g % 11 AS b FROM generate_series(1, 100000) g', 'VACUUM narrow', q{SELECT hjoin_gpu_keep('narrow')}, 'UPDATE narrow SET a = a + 1 WHERE id % 900 = 0');
 my %one = map { $_ => "SELECT sum($_), count(*) FROM collected_rows('SELECT $_ FROM narrow', 1) AS t($_ int)" } 'a', 'b';

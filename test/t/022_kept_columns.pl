@@ -328,6 +328,21 @@ cmp_ok($renewed, '<', 10, 'a table that changes between all queries is seldom ma
 cmp_ok($renewed, '>', 0, 'but sometimes');
 is_core('SELECT sum(c.id) FROM c JOIN r USING (k)', 'its rows are right');
 
+# --- nor are its pages asked again and again whether they can be kept, while a snapshot sees them otherwise
+sql('CREATE TABLE held AS SELECT g AS id, g % 7 AS k FROM generate_series(1, 600000) g', 'VACUUM held', q{SELECT hjoin_gpu_keep('held')});
+my $holder = old_snapshot();
+sql('UPDATE held SET id = id + 1');
+sub pages_hit
+{
+	my ($settings) = @_;
+	my $plan = sql("$serial SET hjoin_gpu.force = on; $settings EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) SELECT sum(id), count(k) FROM held");
+	return $plan =~ /shared hit=(\d+)/ ? $1 : die $plan;
+}
+my $hit = pages_hit('SET hjoin_gpu.kept_columns = off;');
+pages_hit('') for 1 .. 3;
+cmp_ok(pages_hit(''), '<', 1.02 * $hit, 'few pages are asked in vain');
+ask($holder, 'COMMIT');
+
 # --- a table that nothing has vacuumed: rows that were added, changed or deleted are kept once all snapshots see them alike
 my $grown_rows = q{SELECT 1, count(*), sum(grown.id), sum(v), min(grown.w), count(grown.w) FROM grown JOIN r USING (k)};
 my $grown_groups = q{SELECT grown.w, count(*), sum(v) FROM grown WHERE v > 10 AND w <> 'word 3' GROUP BY w ORDER BY w};
