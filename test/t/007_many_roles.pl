@@ -247,9 +247,11 @@ foreach my $role (sort keys %sessions_of)
 {
 	my $joins = $right{$role} // 0;
 	my $share = $joins ? ($device{$role} // 0) / $joins : 0;
-	# the role with the least leased memory comes first: the role with most of the sessions gets the rest, but it gets
-	# some
-	cmp_ok($share, '>=', $role eq 'crowd' ? 0.05 : $ndevice / ($nright || 1) / 2, sprintf '%s: %.0f %% of the joins run in the device process', $role, 100 * $share);
+	# The role with the least leased memory comes first. The role with most of the sessions gets the rest, but it gets some;
+	# on a machine that is too busy to run many joins there is little to get.
+	my $least = $ndevice / ($nright || 1) / ($role eq 'crowd' ? 4 : 2);
+	$least = 0.05 if $role eq 'crowd' && $least > 0.05;
+	cmp_ok($share, '>=', $least, sprintf '%s: %.0f %% of the joins run in the device process', $role, 100 * $share);
 }
 
 # --- nothing is left
