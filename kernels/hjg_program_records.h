@@ -23,6 +23,7 @@
 #define HJG_CELL_ADD(p, v) atomicAdd((unsigned long long *) (p), (unsigned long long) (v))
 #define HJG_CELL_MIN(p, v) atomicMin((long long *) (p), (long long) (v))
 #define HJG_CELL_MAX(p, v) atomicMax((long long *) (p), (long long) (v))
+#define HJG_CELL_ADD_FLOAT(p, v) atomicAdd((double *) (p), hjg_program_double(v))
 #else
 #define HJG_PROGRAM_STEP static inline __attribute__((always_inline))
 #define HJG_CELL_LOAD(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
@@ -32,9 +33,64 @@
 #define HJG_CELL_ADD(p, v) ((void) __atomic_fetch_add(p, v, __ATOMIC_RELAXED))
 #define HJG_CELL_MIN(p, v) hjg_program_replace(p, v, 1)
 #define HJG_CELL_MAX(p, v) hjg_program_replace(p, v, 0)
+#define HJG_CELL_ADD_FLOAT(p, v) hjg_program_increase(p, v)
 #endif
 
+/* ---- floats ---- */
+
+typedef union HjgProgramFloat
+{
+	double		wide;
+	int64_t		bits;
+	float		narrow;
+	int32_t		narrow_bits;
+} HjgProgramFloat;
+
+HJG_PROGRAM_STEP double
+hjg_program_double(hjg_u64 bits)
+{
+	HjgProgramFloat value;
+
+	value.bits = (int64_t) bits;
+	return value.wide;
+}
+
+/* Add two doubles, as bits. */
+HJG_PROGRAM_STEP hjg_u64
+hjg_program_add_floats(hjg_u64 a, hjg_u64 b)
+{
+	HjgProgramFloat sum;
+
+	sum.wide = hjg_program_double(a) + hjg_program_double(b);
+	return (hjg_u64) sum.bits;
+}
+
+/* Find the number of a float; see HJG_PROGRAM_FLOAT. */
+HJG_PROGRAM_STEP int64_t
+hjg_program_float(int64_t bits, int64_t nbytes)
+{
+	HjgProgramFloat value;
+
+	value.bits = bits;
+	if (nbytes == 4)
+	{
+		value.narrow_bits = (int32_t) bits;
+		value.wide = value.narrow;
+	}
+	return value.wide != value.wide ? INT64_MAX : HJG_PROGRAM_FLOAT_BITS(value.bits);
+}
+
 #ifndef __CUDACC__
+/* Add a double, as bits, to one that others add to at the same time. */
+HJG_PROGRAM_STEP void
+hjg_program_increase(hjg_u64 *value, hjg_u64 by)
+{
+	hjg_u64		old = HJG_CELL_LOAD(value);
+
+	while (!__atomic_compare_exchange_n(value, &old, hjg_program_add_floats(old, by), 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
 /* Replace a number by a less, or a greater, one. */
 HJG_PROGRAM_STEP void
 hjg_program_replace(hjg_u64 *value, hjg_u64 by, int less)
@@ -194,7 +250,8 @@ hjg_program_find(const HjgKRecords *table, const HjgProgramKey *key, hjg_u64 has
 HJG_PROGRAM_STEP hjg_u64
 hjg_program_neutral(hjg_u32 kind)
 {
-	return kind == HJG_K_LEAST ? (hjg_u64) INT64_MAX : kind == HJG_K_GREATEST ? (hjg_u64) INT64_MIN : 0;
+	/* the bits of INT64_MIN are those of -0, which changes no sum */
+	return kind == HJG_K_LEAST ? (hjg_u64) INT64_MAX : kind == HJG_K_GREATEST || kind == HJG_K_SUM_FLOATS ? (hjg_u64) INT64_MIN : 0;
 }
 
 /* Compute a row's contribution to a value. */
@@ -219,6 +276,8 @@ hjg_program_share(HjgKValue value, const HjgProgramRow *row)
 		case HJG_K_LEAST:
 		case HJG_K_GREATEST:
 			return isnull ? hjg_program_neutral(value.kind) : (hjg_u64) number;
+		case HJG_K_SUM_FLOATS:
+			return isnull ? hjg_program_neutral(value.kind) : (hjg_u64) HJG_PROGRAM_FLOAT_BITS(number);
 		default:
 			return (hjg_u64) number;
 	}
@@ -233,6 +292,8 @@ hjg_program_combine(hjg_u32 kind, hjg_u64 a, hjg_u64 b)
 			return (int64_t) a < (int64_t) b ? a : b;
 		case HJG_K_GREATEST:
 			return (int64_t) a > (int64_t) b ? a : b;
+		case HJG_K_SUM_FLOATS:
+			return hjg_program_add_floats(a, b);
 		default:
 			return a + b;
 	}
@@ -251,6 +312,9 @@ hjg_program_add(hjg_u32 kind, hjg_u64 *value, hjg_u64 share)
 		case HJG_K_GREATEST:
 			if ((int64_t) share > (int64_t) HJG_CELL_LOAD(value))
 				HJG_CELL_MAX(value, share);
+			break;
+		case HJG_K_SUM_FLOATS:
+			HJG_CELL_ADD_FLOAT(value, share);
 			break;
 		default:
 			if (share != 0)

@@ -219,6 +219,9 @@ hjg_program_run(const HjgKPipeline *a, const HjgProgramStep *steps, const HjgKCo
 			case HJG_PROGRAM_LOOK_UP:
 				hjg_program_set(row, step->to, (hjg_u64) hjg_program_look_up(HJG_PROGRAM_AT(const int64_t, a->sets) + step->arg, left, step->low, step->high), left_null);
 				break;
+			case HJG_PROGRAM_FLOAT:
+				hjg_program_set(row, step->to, (hjg_u64) hjg_program_float(left, step->low), left_null);
+				break;
 			case HJG_PROGRAM_MOVE_IF:
 				if (left != 0)
 					hjg_program_set(row, step->to, (hjg_u64) right, row->nulls >> step->right & 1);

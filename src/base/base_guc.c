@@ -31,6 +31,7 @@ bool		hjg_direct_scan = true;
 double		hjg_emit_tuple_cost = -1;
 bool		hjg_enabled = true;
 bool		hjg_explain_declined = false;
+bool		hjg_float_sums = false;
 bool		hjg_force = false;
 int			hjg_idle_share = 25;
 int			hjg_in_backend_rows = 32768;
@@ -233,6 +234,11 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 	DefineCustomBoolVariable("hjoin_gpu.explain_declined",
 							 "Reports why the planner does not consider GpuHashJoin or GpuAggregate.",
 							 NULL, VARIABLE(hjg_explain_declined), PGC_USERSET, 0, NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("hjoin_gpu.float_sums",
+							 "Enables sums, averages and variances of floats in GpuAggregate.",
+							 "Their last digits depend on the order of the rows, as in core's parallel plans.",
+							 VARIABLE(hjg_float_sums), PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("hjoin_gpu.force",
 							 "Forces the use of GpuHashJoin wherever possible, regardless of its cost.",

@@ -60,6 +60,7 @@ extern bool hjg_direct_scan;
 extern double hjg_emit_tuple_cost;
 extern bool hjg_enabled;
 extern bool hjg_explain_declined;
+extern bool hjg_float_sums;
 extern bool hjg_force;
 extern int	hjg_idle_share;
 extern int	hjg_in_backend_rows;

@@ -24,6 +24,7 @@ registers_read(const HjgKPipeline *a, const HjgProgramStep *step)
 		case HJG_PROGRAM_NEGATE:
 		case HJG_PROGRAM_ROUND_DOWN:
 		case HJG_PROGRAM_LOOK_UP:
+		case HJG_PROGRAM_FLOAT:
 		case HJG_PROGRAM_IN_RANGE:
 		case HJG_PROGRAM_NOT_IN_RANGE:
 		case HJG_PROGRAM_IN_SET:

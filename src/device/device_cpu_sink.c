@@ -213,6 +213,9 @@ add_value(HjgKValue value, hjg_u32 place, Sharing sharing, const HjgCpuRows *row
 		case HJG_K_SUM_HIGH:
 			ADD_SHARES(HJG_K_SUM_HIGH, numbers[i] >> 32);
 			break;
+		case HJG_K_SUM_FLOATS:
+			ADD_SHARES(HJG_K_SUM_FLOATS, (nulls[i] & mask) != 0 ? INT64_MIN : HJG_PROGRAM_FLOAT_BITS(numbers[i]));
+			break;
 		case HJG_K_LEAST:
 			ADD_SHARES(HJG_K_LEAST, (nulls[i] & mask) != 0 ? INT64_MAX : numbers[i]);
 			break;

@@ -470,6 +470,10 @@ run_step(const HjgCpuPlan *plan, const HjgProgramStep *step, hjg_u32 live, const
 			EACH(hjg_program_look_up(HJG_PROGRAM_AT(const int64_t, a->sets) + step->arg, left[i], step->low, step->high));
 			pass_nulls(rows, step->to, BIT(step->left));
 			break;
+		case HJG_PROGRAM_FLOAT:
+			EACH(hjg_program_float(left[i], step->low));
+			pass_nulls(rows, step->to, BIT(step->left));
+			break;
 		case HJG_PROGRAM_MOVE_IF:
 			if ((rows->nullable & (BIT(step->right) | BIT(step->to))) != 0)
 			{

@@ -67,6 +67,7 @@ nulls_behind(const HjgDeviceProgram *program, const HjgProgramPipeline *pipeline
 		case HJG_PROGRAM_NEGATE:
 		case HJG_PROGRAM_ROUND_DOWN:
 		case HJG_PROGRAM_LOOK_UP:
+		case HJG_PROGRAM_FLOAT:
 			read = BIT(step->left);
 			break;
 		case HJG_PROGRAM_MOVE_IF:

@@ -245,8 +245,8 @@ plan_groups(const HjgMachineRun *run, const HjgProgramTable *table, hjg_u64 nrow
 		if (argument->wants_sum)
 		{
 			places->sum = (hjg_u8) args->nvalues;
-			places->sum_parts = nrows == 0 || argument->greatest <= INT64_MAX / nrows ? 1 : 2;
-			add_value(args, places->sum_parts == 1 ? HJG_K_SUM : HJG_K_SUM_LOW, argument->reg);
+			places->sum_parts = argument->is_float || nrows == 0 || argument->greatest <= INT64_MAX / nrows ? 1 : 2;
+			add_value(args, argument->is_float ? HJG_K_SUM_FLOATS : places->sum_parts == 1 ? HJG_K_SUM : HJG_K_SUM_LOW, argument->reg);
 			if (places->sum_parts == 2)
 				add_value(args, HJG_K_SUM_HIGH, argument->reg);
 		}

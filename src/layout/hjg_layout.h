@@ -29,7 +29,7 @@ typedef uint64_t hjg_u64;
 #endif
 
 /* Version of all layouts in this room; the device process refuses an arena of another version. */
-#define HJG_LAYOUT_VERSION 22
+#define HJG_LAYOUT_VERSION 23
 
 /* Number of doubles of a calibration: HjgCalibration. */
 #define HJG_CALIBRATION_VALUES 192

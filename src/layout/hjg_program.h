@@ -46,6 +46,12 @@
 /* Most possible keys for a row that is expected, of a table by ranks (device_cpu_ranks.c): less memory than hashes need. */
 #define HJG_PROGRAM_MOST_RANKED 256
 
+/*
+ * The bits of a double by its number, and the number by its bits: the numbers are in the order of the doubles, with -0 before 0.  That of
+ * each NaN is INT64_MAX.
+ */
+#define HJG_PROGRAM_FLOAT_BITS(number) ((number) < 0 ? (number) ^ INT64_MAX : (number))
+
 /* "No map": the column's codes are values. */
 #define HJG_PROGRAM_NO_MAP 0xFFFFFFFFu
 
@@ -67,6 +73,7 @@ typedef enum HjgProgramOp
 	HJG_PROGRAM_NEGATE,			/* to = -left */
 	HJG_PROGRAM_ROUND_DOWN,		/* to = the greatest number up to left that is `high` less than a multiple of low */
 	HJG_PROGRAM_LOOK_UP,		/* to = values[arg + 1 + (left - low) / high]; values[arg] says of how many, the first or the last stands for others */
+	HJG_PROGRAM_FLOAT,			/* to = the number of a float, of which left is the bits, as a signed integer of low bytes: 4 or 8; see HJG_PROGRAM_FLOAT_BITS */
 	HJG_PROGRAM_MOVE_IF,		/* to = right, if left is neither 0 nor NULL */
 	HJG_PROGRAM_IN_RANGE,		/* to = low <= left <= high; 0 for a NULL, as of all comparisons */
 	HJG_PROGRAM_NOT_IN_RANGE,
@@ -211,7 +218,7 @@ typedef struct HjgProgramArgument
 	hjg_u32		reg;
 	hjg_u32		wants_sum;
 	hjg_u32		wants_extremes;
-	hjg_u32		pad;
+	hjg_u32		is_float;		/* 1: values are numbers of floats (HJG_PROGRAM_FLOAT), and the sum's low word is the bits of a double, added up in any order */
 	hjg_u64		greatest;		/* magnitude of its values, at most; all-ones: not known */
 } HjgProgramArgument;
 

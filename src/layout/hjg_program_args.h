@@ -65,6 +65,7 @@ typedef enum HjgKValueKind
 	HJG_K_SUM,					/* sums: of the numbers, of their low 32 bits, of the others */
 	HJG_K_SUM_LOW,
 	HJG_K_SUM_HIGH,
+	HJG_K_SUM_FLOATS,			/* bits of a double; the numbers are those of floats */
 	HJG_K_LEAST,
 	HJG_K_GREATEST
 } HjgKValueKind;
@@ -82,7 +83,7 @@ typedef struct HjgKValue
 typedef struct HjgKArgument
 {
 	hjg_u8		nulls;			/* 0: there are none */
-	hjg_u8		sum;			/* HJG_K_SUM, or HJG_K_SUM_LOW and behind it HJG_K_SUM_HIGH */
+	hjg_u8		sum;			/* HJG_K_SUM or HJG_K_SUM_FLOATS, or HJG_K_SUM_LOW and behind it HJG_K_SUM_HIGH */
 	hjg_u8		sum_parts;
 	hjg_u8		extremes;
 } HjgKArgument;

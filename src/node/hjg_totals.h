@@ -1,7 +1,7 @@
 /*
  * hjg_totals.h
  *	  Totals of groups as records: node_totals.c adds rows to them, node_totals_file.c writes, reads and merges them,
- *	  node_aggregate.c makes aggregates of them. Internal to these three.
+ *	  node_aggregate.c makes aggregates of them; node_float_totals.c does all that for floats. Internal to the node's groups.
  */
 #ifndef HJG_TOTALS_H
 #define HJG_TOTALS_H
@@ -22,12 +22,30 @@ typedef struct HjgTotalsArgument
 	int			column;			/* the argument is this computed vector; or -1 */
 	bool		sum_wanted;
 	bool		wide;			/* values may need all 64 bits */
-	bool		numeric;		/* values are numerics; else */
+	bool		moments_wanted; /* of floats */
+	bool		floats;			/* values are floats, */
+	bool		numeric;		/* or numerics; else */
 	int16		width;			/* bytes of a value, or 0: it is only counted */
 	bool		extremes_wanted;
 	size_t		at;				/* offset of its totals in a record */
 	size_t		bytes;			/* bytes of them */
 } HjgTotalsArgument;
+
+/* Averages and variances of floats are made of these, as in float8_accum()'s array. */
+typedef struct HjgFloatMoments
+{
+	double		count;
+	double		sum;
+	double		squares;		/* sum of the squared distances from the mean */
+} HjgFloatMoments;
+
+typedef struct HjgFloatTotals
+{
+	double		sum;			/* in the precision of the argument's type */
+	HjgFloatMoments moments;
+	double		least;			/* NaN, which is the greatest: there is none so far */
+	double		greatest;
+} HjgFloatTotals;
 
 /* The totals of an argument; a record has the first `bytes` of them. */
 typedef struct HjgTotals
@@ -47,6 +65,7 @@ typedef struct HjgTotals
 			HjgNumericExtreme numeric_least;
 			HjgNumericExtreme numeric_greatest;
 		};
+		HjgFloatTotals floats;
 	};
 } HjgTotals;
 
@@ -54,6 +73,7 @@ typedef struct HjgAggregate
 {
 	HjgAggregateKind kind;
 	int			argument;		/* or -1: it counts rows */
+	Oid			function;
 	bool		average;		/* avg(), of totals that sum() uses, too */
 	int			width;			/* bytes of a least or greatest value */
 } HjgAggregate;
@@ -99,5 +119,27 @@ hjg_totals_prefetch(const HjgAggregation *aggregation, int n, const uint32 *grou
 
 /* Make records for so many groups (node_totals.c). */
 extern void hjg_totals_make(HjgAggregation *aggregation, uint32 ngroups);
+
+/* ---------- node_float_totals.c ---------- */
+
+/* Set the totals of no value. */
+extern void hjg_float_totals_init(const HjgTotalsArgument *argument, HjgTotals *totals);
+/* Add rows to the totals of their groups, or, groups NULL, all to these. Raises core's error if a sum overflows. */
+extern void hjg_float_totals_add(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, HjgTotals *one, const HjgNumbers *numbers,
+								 int nrows, const uint32 *groups);
+/* Add totals of other rows; likewise. */
+extern void hjg_float_totals_merge(const HjgTotalsArgument *argument, HjgTotals *to, const HjgTotals *from);
+/*
+ * Add the totals of nvalues values as a program returns them (layout/hjg_program.h). Core's sum of the squared distances is not known then, and is
+ * taken as 0, which averages do not need.
+ */
+extern void hjg_float_totals_merge_result(const HjgTotalsArgument *argument, HjgTotals *totals, uint64 nvalues, const uint64 *words);
+/* Is the sum, or the average, of such totals what core would return, in some order of the rows? Otherwise core may find an overflow. */
+extern bool hjg_float_totals_is_sure(const HjgTotalsArgument *argument, const uint64 *words);
+/* Get a float of so many bytes as core passes it; */
+extern Datum hjg_float_datum(double value, int width);
+/* moments as core's transition value; and the result of this aggregate of them. */
+extern Datum hjg_float_moments_datum(const HjgFloatMoments *moments);
+extern Datum hjg_float_moments_finish(const HjgFloatMoments *moments, Oid function, bool *isnull);
 
 #endif							/* HJG_TOTALS_H */

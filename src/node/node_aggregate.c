@@ -31,6 +31,7 @@ add_aggregate(HjgAggregation *aggregation, Oid function, int number, int width)
 	if (!hjg_aggregate_kind(function, &aggregate->kind) || number >= aggregation->narguments ||
 		(argument == NULL && aggregate->kind != HJG_AGGREGATE_COUNT))
 		elog(ERROR, "%s plan node has an unknown form", HJG_AGGREGATE_NAME);
+	aggregate->function = function;
 	aggregate->argument = number;
 	aggregate->average = function == F_AVG_INT8 || function == F_AVG_NUMERIC;
 	aggregate->width = width;
@@ -60,6 +61,16 @@ add_aggregate(HjgAggregation *aggregation, Oid function, int number, int width)
 			argument->numeric = true;
 			argument->extremes_wanted = true;
 			break;
+		case HJG_AGGREGATE_FLOAT_SUM:
+			argument->floats = argument->sum_wanted = true;
+			break;
+		case HJG_AGGREGATE_FLOAT_MOMENTS:
+			argument->floats = argument->moments_wanted = true;
+			break;
+		case HJG_AGGREGATE_FLOAT_LEAST:
+		case HJG_AGGREGATE_FLOAT_GREATEST:
+			argument->floats = argument->extremes_wanted = true;
+			break;
 	}
 }
 
@@ -72,7 +83,9 @@ lay_out_record(HjgAggregation *aggregation)
 		HjgTotalsArgument   *argument = &aggregation->arguments[i];
 
 		argument->at = aggregation->record_bytes;
-		argument->bytes = argument->numeric ? (argument->extremes_wanted ? sizeof(HjgTotals) : offsetof(HjgTotals, numeric_least)) :
+		argument->bytes = argument->floats ? offsetof(HjgTotals, floats) +
+			(argument->extremes_wanted ? sizeof(HjgFloatTotals) : argument->moments_wanted ? offsetof(HjgFloatTotals, least) : offsetof(HjgFloatTotals, moments)) :
+			argument->numeric ? (argument->extremes_wanted ? sizeof(HjgTotals) : offsetof(HjgTotals, numeric_least)) :
 			argument->extremes_wanted ? offsetof(HjgTotals, greatest) + sizeof(int64) :
 			argument->sum_wanted ? offsetof(HjgTotals, least) : sizeof(uint64);
 		aggregation->record_bytes += argument->bytes;
@@ -98,9 +111,11 @@ hjg_aggregation_create(MemoryContext context, PlanState *parent, bool partial, L
 		HjgTotalsArgument   *argument = &aggregation->arguments[foreach_current_index(lc)];
 		const Var  *var = lfirst(lc);
 
-		argument->width = argument->sum_wanted || argument->extremes_wanted ? get_typlen(exprType(lfirst(lc))) : 0;
+		const bool	counted = !argument->sum_wanted && !argument->extremes_wanted && !argument->moments_wanted;
+
+		argument->width = !counted ? get_typlen(exprType(lfirst(lc))) : 0;
 		argument->column = IsA(var, Var) && var->varattno > ncolumns ? column_of[var->varattno - 1] : -1;
-		argument->expr = hjg_argument_create(lfirst(lc), column_of, parent, !argument->sum_wanted && !argument->extremes_wanted);
+		argument->expr = hjg_argument_create(lfirst(lc), column_of, parent, counted);
 	}
 	lay_out_record(aggregation);
 	aggregation->caller = makeNode(AggState);
@@ -205,7 +220,7 @@ hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *is
 	if (totals != NULL)
 		count -= totals->nnulls;
 	*isnull = aggregate->kind != HJG_AGGREGATE_COUNT && aggregate->kind != HJG_AGGREGATE_SUM_OF_COUNTS &&
-		(!aggregation->partial || aggregate->kind != HJG_AGGREGATE_AVERAGE) && count == 0;
+		(!aggregation->partial || (aggregate->kind != HJG_AGGREGATE_AVERAGE && aggregate->kind != HJG_AGGREGATE_FLOAT_MOMENTS)) && count == 0;
 	if (*isnull)
 		return (Datum) 0;
 	switch (aggregate->kind)
@@ -228,6 +243,15 @@ hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *is
 			return hjg_numeric_extreme_datum(&totals->numeric_least);
 		case HJG_AGGREGATE_NUMERIC_GREATEST:
 			return hjg_numeric_extreme_datum(&totals->numeric_greatest);
+		case HJG_AGGREGATE_FLOAT_SUM:
+			return hjg_float_datum(totals->floats.sum, aggregate->width);
+		case HJG_AGGREGATE_FLOAT_MOMENTS:
+			return aggregation->partial ? hjg_float_moments_datum(&totals->floats.moments) :
+				hjg_float_moments_finish(&totals->floats.moments, aggregate->function, isnull);
+		case HJG_AGGREGATE_FLOAT_LEAST:
+			return hjg_float_datum(totals->floats.least, aggregate->width);
+		case HJG_AGGREGATE_FLOAT_GREATEST:
+			return hjg_float_datum(totals->floats.greatest, aggregate->width);
 		case HJG_AGGREGATE_LEAST:
 			return extreme_datum(totals->least, aggregate->width);
 		default:

@@ -168,6 +168,19 @@ add_coalesce(HjgArgument *argument, CoalesceExpr *expr)
 	return add_term(argument, term);
 }
 
+/* Add an argument of a function, whose floats are of 8 bytes. */
+static int
+add_operand(HjgArgument *argument, const HjgArithmetic *function, Expr *expr)
+{
+	const int	t = add_expr(argument, expr);
+
+	if (function->width != HJG_FLOAT_WIDTH || function->kind == HJG_ARITHMETIC_OF_FLOAT4 || getBaseType(exprType((Node *) expr)) != FLOAT4OID)
+		return t;
+	return add_term(argument, (HjgVectorTerm) {
+		.kind = HJG_TERM_ARITHMETIC, .function = HJG_ARITHMETIC_OF_FLOAT4, .width = HJG_FLOAT_WIDTH, .left = t, .right = t
+	});
+}
+
 static int
 add_function(HjgArgument *argument, Oid funcid, List *args)
 {
@@ -177,10 +190,10 @@ add_function(HjgArgument *argument, Oid funcid, List *args)
 
 	if (function == NULL)
 		elog(ERROR, "%s cannot evaluate an aggregate's argument", HJG_NODE_NAME);
-	left = add_expr(argument, linitial(args));
+	left = add_operand(argument, function, linitial(args));
 	if (function->kind == HJG_ARITHMETIC_WIDEN)
 		return left;
-	right = list_length(args) > 1 ? add_expr(argument, lsecond(args)) : left;
+	right = list_length(args) > 1 ? add_operand(argument, function, lsecond(args)) : left;
 	return add_term(argument, (HjgVectorTerm) {
 		.kind = HJG_TERM_ARITHMETIC, .function = function->kind, .width = function->width, .left = left, .right = right
 	});

@@ -322,7 +322,23 @@ merge_group(HjgProgramGroups *groups, const uint64 *group, uint32 number, uint32
 	hjg_aggregation_merge_result(groups->state->aggregation, number, ngroups, group[0], words, scales);
 }
 
-/* Add the first ones of n groups of the result to those of the node; returns how many: 0 if one of them cannot be read. */
+/* Are the group's totals of floats what core would compute? */
+static bool
+are_sure_floats(const HjgProgramGroups *groups, const uint64 *group)
+{
+	const HjgAggregation *aggregation = groups->state->aggregation;
+
+	for (int a = 0; a < aggregation->narguments; a++)
+	{
+		const uint64 *words = argument_words(groups, group, a);
+
+		if (aggregation->arguments[a].floats && words[0] < group[0] && !hjg_float_totals_is_sure(&aggregation->arguments[a], words))
+			return false;
+	}
+	return true;
+}
+
+/* Add the first ones of n groups of the result to those of the node; returns how many: 0 if one of them cannot be taken. */
 static int
 add_groups(ProgramRuns *runs, const uint64 **list, int n, HjgNumericSpace *spaces)
 {
@@ -332,7 +348,7 @@ add_groups(ProgramRuns *runs, const uint64 **list, int n, HjgNumericSpace *space
 	uint32		ngroups = 1;
 
 	for (int row = 0; row < n; row++)
-		if (!put_group(runs, list[row], row, spaces))
+		if (!are_sure_floats(groups, list[row]) || !put_group(runs, list[row], row, spaces))
 			return 0;
 	if (state->groups != NULL)
 	{

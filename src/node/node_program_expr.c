@@ -50,7 +50,7 @@ compute_bounds(HjgArithmeticKind kind, ValueBounds a, ValueBounds b)
 			return multiply_bounds(a, b);
 		case HJG_ARITHMETIC_NEGATE:
 			return (ValueBounds) {-a.greatest, -a.least};
-		case HJG_ARITHMETIC_WIDEN:
+		default:
 			break;
 	}
 	return a;
@@ -283,6 +283,8 @@ write_term(HjgProgramWriter *writer, const HjgVectorTerm *term, HjgProgramValue 
 				return hjg_program_refuse(writer, "an argument has a constant NULL");
 			return write_number(writer, term->numbers.values[0], term->numbers.scale, result);
 		case HJG_TERM_ARITHMETIC:
+			if (term->width == HJG_FLOAT_WIDTH)
+				return hjg_program_refuse(writer, "arithmetic is on floats");
 			return term->width == HJG_NUMERIC_WIDTH ?
 				write_numeric_term(writer, term->function, terms[term->left], terms[term->right], result) :
 				write_arithmetic(writer, term->function, term->width, &terms[term->left], &terms[term->right], result);

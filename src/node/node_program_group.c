@@ -245,6 +245,21 @@ write_scales(HjgProgramWriter *writer, HjgProgramGroups *groups)
 	return true;
 }
 
+/* Have the numbers of floats in the place of their bits. */
+static bool
+number_floats(HjgProgramWriter *writer, int width, HjgProgramValue *value)
+{
+	const int	left = hjg_program_load(writer, value);
+
+	if (left < 0)
+		return false;
+	*value = (HjgProgramValue) {
+		.nullable = value->nullable, .least = PG_INT64_MIN, .greatest = PG_INT64_MAX, .collected = -1,
+		.reg = hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_FLOAT, .left = left, .low = width})
+	};
+	return value->reg >= 0;
+}
+
 static bool
 write_arguments(HjgProgramWriter *writer, HjgProgramGroups *groups)
 {
@@ -255,9 +270,12 @@ write_arguments(HjgProgramWriter *writer, HjgProgramGroups *groups)
 	for (int a = 0; a < aggregation->narguments; a++)
 	{
 		const HjgTotalsArgument *argument = &aggregation->arguments[a];
-		const bool	valued = argument->sum_wanted || argument->extremes_wanted;
+		const bool	valued = argument->sum_wanted || argument->extremes_wanted || argument->floats;
 		HjgProgramValue *value = &groups->arguments[a];
-		HjgProgramArgument written = {.wants_sum = argument->sum_wanted, .wants_extremes = argument->extremes_wanted};
+		HjgProgramArgument written = {
+			.wants_sum = argument->sum_wanted || argument->moments_wanted, .wants_extremes = argument->extremes_wanted || argument->moments_wanted,
+			.is_float = argument->floats
+		};
 
 		if (!hjg_program_write_argument(writer, argument->expr, groups->values, value))
 			return false;
@@ -265,6 +283,8 @@ write_arguments(HjgProgramWriter *writer, HjgProgramGroups *groups)
 			return hjg_program_refuse(writer, "an argument is a string, or a class");
 		if (argument->extremes_wanted && value->own_scales)
 			return hjg_program_refuse(writer, "an argument has numerics of several scales");
+		if (argument->floats && !number_floats(writer, argument->width, value))
+			return false;
 		written.reg = value->reg;
 		written.greatest = Max(magnitude_of(value->least), magnitude_of(value->greatest));
 		appendBinaryStringInfo(&writer->arguments, (const char *) &written, sizeof(written));

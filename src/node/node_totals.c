@@ -39,7 +39,9 @@ hjg_totals_make(HjgAggregation *aggregation, uint32 ngroups)
 	{
 		const HjgTotalsArgument *argument = &aggregation->arguments[i];
 
-		for (uint32 group = aggregation->ngroups; argument->extremes_wanted && !argument->numeric && group < ngroups; group++)
+		for (uint32 group = aggregation->ngroups; argument->floats && group < ngroups; group++)
+			hjg_float_totals_init(argument, hjg_totals_at(aggregation, argument, group));
+		for (uint32 group = aggregation->ngroups; argument->extremes_wanted && !argument->numeric && !argument->floats && group < ngroups; group++)
 		{
 			hjg_totals_at(aggregation, argument, group)->least = PG_INT64_MAX;
 			hjg_totals_at(aggregation, argument, group)->greatest = PG_INT64_MIN;
@@ -152,6 +154,11 @@ add_to_one(const HjgAggregation *aggregation, const HjgTotalsArgument *argument,
 		for (int i = 0; i < nrows; i++)
 			nnulls += numbers->isnull[i];
 	totals->nnulls += nnulls;
+	if (argument->floats)
+	{
+		hjg_float_totals_add(aggregation, argument, totals, numbers, nrows, NULL);
+		return;
+	}
 	if (argument->numeric)
 	{
 		if (nnulls < nrows)
@@ -176,6 +183,11 @@ add_to_groups(HjgAggregation *aggregation, const HjgTotalsArgument *argument, co
 	if (isnull != NULL)
 		for (int i = 0; i < nrows; i++)
 			hjg_totals_at(aggregation, argument, groups[i])->nnulls += isnull[i];
+	if (argument->floats)
+	{
+		hjg_float_totals_add(aggregation, argument, NULL, numbers, nrows, groups);
+		return;
+	}
 	if (argument->numeric)
 	{
 		add_numerics(aggregation, argument, numbers, nrows, groups);
@@ -299,6 +311,11 @@ hjg_aggregation_merge_result(HjgAggregation *aggregation, uint32 group, uint32 n
 		totals->nnulls += words[0];
 		if (nvalues == 0)
 			continue;
+		if (argument->floats)
+		{
+			hjg_float_totals_merge_result(argument, totals, nvalues, words);
+			continue;
+		}
 		if (argument->numeric)
 		{
 			if (argument->sum_wanted)

@@ -3,7 +3,7 @@
  *	  Totals of groups in temporary files: packed, read, and added to the totals of other groups.
  *
  * Most totals are narrow: their numbers fit in 64 bits. They are packed as columns: the number of rows, and for each argument the
- * fields that it has. If those of any group of a record are not, they are all written as a column of records with the values
+ * fields that it has, floats as their bits. If those of any group of a record are not, they are all written as a column of records with the values
  * to which these have pointers.
  */
 #include "postgres.h"
@@ -22,6 +22,8 @@ typedef enum TotalsField
 	FIELD_GREATEST,
 	FIELD_LEAST_SCALE,			/* of a numeric; -1: there is no value */
 	FIELD_GREATEST_SCALE,
+	FIELD_MOMENT_SUM,			/* of floats */
+	FIELD_SQUARES,
 	FIELD_Count
 } TotalsField;
 
@@ -48,6 +50,9 @@ has_field(const HjgTotalsArgument *argument, TotalsField field)
 		case FIELD_LEAST:
 		case FIELD_GREATEST:
 			return argument->extremes_wanted;
+		case FIELD_MOMENT_SUM:
+		case FIELD_SQUARES:
+			return argument->moments_wanted;
 		default:
 			return argument->extremes_wanted && argument->numeric;
 	}
@@ -66,6 +71,8 @@ is_narrow(const HjgTotalsArgument *argument, const HjgTotals *totals)
 {
 	if (totals->nnulls > PG_UINT32_MAX)
 		return false;
+	if (argument->floats)
+		return true;
 	if (argument->sum_wanted && sum_of(argument, totals) != (int64) sum_of(argument, totals))
 		return false;
 	if (argument->numeric && argument->sum_wanted && totals->numeric_sum.has_state)
@@ -96,6 +103,15 @@ extreme_scale(const HjgNumericExtreme *extreme)
 	return extreme->fits ? extreme->scale : -1;
 }
 
+static inline int64
+bits_of(double value)
+{
+	int64		bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
 #define LOAD(value) \
 	for (int i = 0; i < n; i++) \
 	{ \
@@ -112,15 +128,19 @@ load_field(const HjgAggregation *aggregation, const HjgTotalsArgument *argument,
 		case FIELD_HEAD:
 			LOAD(head_of(argument, totals));
 		case FIELD_SUM:
-			LOAD(sum_of(argument, totals));
+			LOAD(argument->floats ? bits_of(totals->floats.sum) : sum_of(argument, totals));
 		case FIELD_LEAST:
-			LOAD(argument->numeric ? totals->numeric_least.number : totals->least);
+			LOAD(argument->floats ? bits_of(totals->floats.least) : argument->numeric ? totals->numeric_least.number : totals->least);
 		case FIELD_GREATEST:
-			LOAD(argument->numeric ? totals->numeric_greatest.number : totals->greatest);
+			LOAD(argument->floats ? bits_of(totals->floats.greatest) : argument->numeric ? totals->numeric_greatest.number : totals->greatest);
 		case FIELD_LEAST_SCALE:
 			LOAD(extreme_scale(&totals->numeric_least));
 		case FIELD_GREATEST_SCALE:
 			LOAD(extreme_scale(&totals->numeric_greatest));
+		case FIELD_MOMENT_SUM:
+			LOAD(bits_of(totals->floats.moments.sum));
+		case FIELD_SQUARES:
+			LOAD(bits_of(totals->floats.moments.squares));
 		case FIELD_Count:
 			break;
 	}
@@ -204,7 +224,7 @@ make_read(const HjgAggregation *aggregation)
 	MemoryContext context = GetMemoryChunkContext(unconstify(HjgAggregation *, aggregation));
 	HjgTotalsRead *read = MemoryContextAlloc(context, sizeof(HjgTotalsRead));
 
-	read->arguments = MemoryContextAlloc(context, Max(aggregation->narguments, 1) * sizeof(FieldValues));
+	read->arguments = MemoryContextAllocZero(context, Max(aggregation->narguments, 1) * sizeof(FieldValues));
 	return read;
 }
 
@@ -264,6 +284,25 @@ merge_numbers(const HjgAggregation *aggregation, const HjgTotalsArgument *argume
 	}
 }
 
+static void
+merge_floats(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, FieldValues values, const int64 *nrows, int first, int n,
+			 const uint32 *groups)
+{
+	for (int i = first; i < first + n; i++)
+	{
+		HjgTotals	from = {.nnulls = (uint32) values[FIELD_HEAD][i]};
+
+		/* fields that the argument does not have are not looked at */
+		from.floats.sum = hjg_vector_float_of_bits(values[FIELD_SUM][i], sizeof(double));
+		from.floats.moments.count = (double) ((uint64) nrows[i] - from.nnulls);
+		from.floats.moments.sum = hjg_vector_float_of_bits(values[FIELD_MOMENT_SUM][i], sizeof(double));
+		from.floats.moments.squares = hjg_vector_float_of_bits(values[FIELD_SQUARES][i], sizeof(double));
+		from.floats.least = hjg_vector_float_of_bits(values[FIELD_LEAST][i], sizeof(double));
+		from.floats.greatest = hjg_vector_float_of_bits(values[FIELD_GREATEST][i], sizeof(double));
+		hjg_float_totals_merge(argument, hjg_totals_at(aggregation, argument, groups[i - first]), &from);
+	}
+}
+
 static int
 checked_scale(int64 scale)
 {
@@ -318,7 +357,9 @@ merge_narrow(const HjgAggregation *aggregation, int first, int n, const uint32 *
 
 		for (int i = 0; i < n; i++)
 			hjg_totals_at(aggregation, argument, groups[i])->nnulls += (uint32) values[FIELD_HEAD][first + i];
-		if (!argument->numeric)
+		if (argument->floats)
+			merge_floats(aggregation, argument, values, read->nrows, first, n, groups);
+		else if (!argument->numeric)
 			merge_numbers(aggregation, argument, values, first, n, groups);
 		if (argument->numeric && argument->sum_wanted)
 			merge_numeric_sums(aggregation, argument, values, read->nrows, first, n, groups);
@@ -362,6 +403,11 @@ merge_wide(const HjgAggregation *aggregation, HjgUnpack written, uint32 group)
 
 		memcpy(&from, record + argument->at, argument->bytes);
 		to->nnulls += from.nnulls;
+		if (argument->floats)
+		{
+			hjg_float_totals_merge(argument, to, &from);
+			continue;
+		}
 		if (argument->numeric)
 		{
 			merge_wide_numerics(aggregation, argument, to, &from, &written);

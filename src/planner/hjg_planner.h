@@ -156,11 +156,15 @@ typedef enum HjgAggregateKind
 	HJG_AGGREGATE_GREATEST,
 	HJG_AGGREGATE_NUMERIC_LEAST,	/* a numeric, NULL without one */
 	HJG_AGGREGATE_NUMERIC_GREATEST,
-	HJG_AGGREGATE_SUM_OF_COUNTS	/* int8, 0 without a count */
+	HJG_AGGREGATE_SUM_OF_COUNTS,	/* int8, 0 without a count */
+	HJG_AGGREGATE_FLOAT_SUM,	/* a float of the argument's type, NULL without a value */
+	HJG_AGGREGATE_FLOAT_MOMENTS,	/* float8[]: number, sum, and sum of squared distances from the mean, as float8_accum() makes them */
+	HJG_AGGREGATE_FLOAT_LEAST,	/* as SUM */
+	HJG_AGGREGATE_FLOAT_GREATEST
 } HjgAggregateKind;
 
 /*
- * A strict function of integers or numerics. width: bytes of the result, or HJG_NUMERIC_WIDTH; a result that does not fit
+ * A strict function of numbers. width: bytes of an integer, or HJG_NUMERIC_WIDTH or HJG_FLOAT_WIDTH; a result that does not fit
  * raises an error.
  */
 typedef struct HjgArithmetic
@@ -172,6 +176,8 @@ typedef struct HjgArithmetic
 
 /* Does the node know the aggregate function? Sets its kind. */
 extern bool hjg_aggregate_kind(Oid function, HjgAggregateKind *kind);
+/* Does the last digit of the result depend on the order of the rows? */
+extern bool hjg_aggregate_is_ordered(HjgAggregateKind kind);
 /* Find the function that computes an aggregate of rows from its results for parts of them; InvalidOid: there is none. */
 extern Oid	hjg_aggregate_of_results(Oid function);
 /* Find the arithmetic of a function; NULL: unknown. */

@@ -41,14 +41,15 @@ mark_result(const Aggref *aggref, AggSplit mark)
 	return copy;
 }
 
-/* Is the result the same whichever of several equal values is taken? Equal numerics can have different scales. */
+/* Is the result the same whichever of several equal values is taken? Equal numerics can have different scales; 0 and -0 are equal. */
 static bool
 takes_any(const Aggref *aggref)
 {
 	HjgAggregateKind kind = HJG_AGGREGATE_COUNT;
 
 	(void) hjg_aggregate_kind(aggref->aggfnoid, &kind);
-	return kind != HJG_AGGREGATE_NUMERIC_SUM && kind != HJG_AGGREGATE_NUMERIC_LEAST && kind != HJG_AGGREGATE_NUMERIC_GREATEST;
+	return kind != HJG_AGGREGATE_NUMERIC_SUM && kind != HJG_AGGREGATE_NUMERIC_LEAST && kind != HJG_AGGREGATE_NUMERIC_GREATEST &&
+		kind < HJG_AGGREGATE_FLOAT_SUM;
 }
 
 /* Find the argument of the DISTINCT aggregates, or NULL, and how it is compared; returns the reason why the node cannot do it. */
@@ -69,7 +70,7 @@ find_distinct(const HjgGrouping *grouping, Expr **found, const SortGroupClause *
 		if (*found != NULL && !equal(*found, lfirst(arg)))
 			return "DISTINCT aggregates have different arguments";
 		if (!takes_any(aggref))
-			return "DISTINCT numerics that are equal may differ in scale";
+			return "DISTINCT numerics or floats that are equal may look different";
 		*found = lfirst(arg);
 		*clause = linitial_node(SortGroupClause, aggref->aggdistinct);
 	}

@@ -234,6 +234,8 @@ add_aggref(PlannerInfo *root, Aggref *aggref, HjgGrouping *grouping)
 		return "an aggregate has ORDER BY";
 	if (!hjg_aggregate_kind(aggref->aggfnoid, &kind))
 		return "an aggregate is not supported";
+	if (hjg_aggregate_is_ordered(kind) && !hjg_float_sums)
+		return "a sum of floats depends on the order of the rows (hjoin_gpu.float_sums)";
 	grouping->aggregates = lappend(grouping->aggregates, aggref);
 	grouping->functions = lappend_oid(grouping->functions, aggref->aggfnoid);
 	grouping->arguments = lappend(grouping->arguments, argument);

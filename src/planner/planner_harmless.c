@@ -126,8 +126,7 @@ is_harmless_call(Node *node)
 
 /* Aggregates beside those of planner_vocabulary.c. */
 static const Oid known_aggregates[] = {
-	F_MIN_TEXT, F_MAX_TEXT, F_MIN_BPCHAR, F_MAX_BPCHAR, F_MIN_FLOAT4, F_MAX_FLOAT4, F_MIN_FLOAT8, F_MAX_FLOAT8, F_MIN_INTERVAL, F_MAX_INTERVAL,
-	F_MIN_TIMETZ, F_MAX_TIMETZ, F_MIN_OID, F_MAX_OID
+	F_MIN_TEXT, F_MAX_TEXT, F_MIN_BPCHAR, F_MAX_BPCHAR, F_MIN_INTERVAL, F_MAX_INTERVAL, F_MIN_TIMETZ, F_MAX_TIMETZ, F_MIN_OID, F_MAX_OID
 };
 
 /* Is an aggregate harmless? The order of its rows must not change its result, either. */
@@ -136,7 +135,8 @@ is_harmless_aggregate(const Aggref *aggregate)
 {
 	HjgAggregateKind kind;
 
-	if (!hjg_aggregate_kind(aggregate->aggfnoid, &kind) && !is_among(aggregate->aggfnoid, known_aggregates, lengthof(known_aggregates)))
+	if (hjg_aggregate_kind(aggregate->aggfnoid, &kind) ? hjg_aggregate_is_ordered(kind) :
+		!is_among(aggregate->aggfnoid, known_aggregates, lengthof(known_aggregates)))
 		return false;
 	return !OidIsValid(aggregate->inputcollid) ? !type_is_collatable(aggregate->aggtype) : get_collation_isdeterministic(aggregate->inputcollid);
 }

@@ -11,6 +11,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/tlist.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 #include "utils/typcache.h"
@@ -188,7 +189,7 @@ find_first_groups(const PlannerInfo *root, const HjgGrouping *grouping, const Pr
 
 /* ---------- arguments ---------- */
 
-/* Is there anything in arguments but columns, operands, arithmetic, CASE and COALESCE? The conditions of CASE are known to be simple. */
+/* Is there anything in arguments but columns, operands, arithmetic without floats, CASE and COALESCE? The conditions of CASE are known to be simple. */
 static bool
 has_other_terms(Node *node, void *unused)
 {
@@ -196,8 +197,13 @@ has_other_terms(Node *node, void *unused)
 
 	if (node == NULL)
 		return false;
-	if (IsA(node, FuncExpr) && hjg_arithmetic(((FuncExpr *) node)->funcid) == NULL)
-		return true;
+	if (IsA(node, FuncExpr) || IsA(node, OpExpr))
+	{
+		const HjgArithmetic *arithmetic = hjg_arithmetic(IsA(node, OpExpr) ? get_opcode(((OpExpr *) node)->opno) : ((FuncExpr *) node)->funcid);
+
+		if (arithmetic == NULL || arithmetic->width == HJG_FLOAT_WIDTH)
+			return true;
+	}
 	if (!IsA(node, CaseExpr))
 		return expression_tree_walker(node, has_other_terms, unused);
 	foreach(lc, ((CaseExpr *) node)->args)
@@ -216,10 +222,35 @@ are_aggregates_numbers(const HjgGrouping *grouping)
 	{
 		HjgAggregateKind kind;
 
-		if (!hjg_aggregate_kind(lfirst_oid(lc), &kind) || kind == HJG_AGGREGATE_AVERAGE || kind == HJG_AGGREGATE_SUM_OF_COUNTS)
+		if (!hjg_aggregate_kind(lfirst_oid(lc), &kind) || kind == HJG_AGGREGATE_AVERAGE || kind >= HJG_AGGREGATE_SUM_OF_COUNTS)
 			return false;
 	}
 	return true;
+}
+
+/*
+ * Find why a program cannot compute the aggregates of floats, or NULL. The order of its rows is not core's, so that equal values, 0 and -0, are
+ * found in another one, too; it adds up doubles.
+ */
+static const char *
+refuse_floats(const HjgGrouping *grouping)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouping->functions)
+	{
+		const Oid	function = lfirst_oid(lc);
+		HjgAggregateKind kind = HJG_AGGREGATE_COUNT;
+
+		(void) hjg_aggregate_kind(function, &kind);
+		if (kind < HJG_AGGREGATE_FLOAT_SUM)
+			continue;
+		if (!hjg_float_sums)
+			return "an extreme of floats may depend on the order of the rows (hjoin_gpu.float_sums)";
+		if (function == F_SUM_FLOAT4 || (kind == HJG_AGGREGATE_FLOAT_MOMENTS && function != F_AVG_FLOAT4 && function != F_AVG_FLOAT8))
+			return "an aggregate is a variance, or a sum of float4";
+	}
+	return NULL;
 }
 
 /* Are all results of the query keys or aggregates? */
@@ -319,6 +350,8 @@ check_terms(PlannerInfo *root, const HjgGrouping *grouping, Relids nullable, Pro
 		return "rows of an outer join that have no partner change more than counts, sums and extremes of the others";
 	if (read_strings(root, grouping))
 		return "an argument is a string that has no number";
+	if (refuse_floats(grouping) != NULL)
+		return refuse_floats(grouping);
 	return find_program_columns(root, grouping, columns) ? NULL : "a key is made of a column that is no integer, numeric or string";
 }
 

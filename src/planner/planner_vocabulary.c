@@ -3,7 +3,7 @@
  *	  The aggregates, the arithmetic and the fields of dates that the node evaluates itself, many rows at a time.
  *
  * They are identified by their function, never by name or type, so functions of users are not among them. Results do not
- * depend on the order of the rows: there are no floats.
+ * depend on the order of the rows, except for sums of floats, which hjoin_gpu.float_sums allows.
  */
 #include "postgres.h"
 
@@ -30,6 +30,15 @@ typedef struct KnownAggregate
 	REPEATED(F_MIN_##type, HJG_AGGREGATE_LEAST), \
 	REPEATED(F_MAX_##type, HJG_AGGREGATE_GREATEST)
 
+#define MOMENTS(type) \
+	{F_AVG_##type, HJG_AGGREGATE_FLOAT_MOMENTS}, \
+	{F_VAR_POP_##type, HJG_AGGREGATE_FLOAT_MOMENTS}, \
+	{F_VAR_SAMP_##type, HJG_AGGREGATE_FLOAT_MOMENTS}, \
+	{F_VARIANCE_##type, HJG_AGGREGATE_FLOAT_MOMENTS}, \
+	{F_STDDEV_POP_##type, HJG_AGGREGATE_FLOAT_MOMENTS}, \
+	{F_STDDEV_SAMP_##type, HJG_AGGREGATE_FLOAT_MOMENTS}, \
+	{F_STDDEV_##type, HJG_AGGREGATE_FLOAT_MOMENTS}
+
 static const KnownAggregate known_aggregates[] = {
 	{F_COUNT_, HJG_AGGREGATE_COUNT, ADD_COUNTS},
 	{F_COUNT_ANY, HJG_AGGREGATE_COUNT, ADD_COUNTS},
@@ -40,6 +49,14 @@ static const KnownAggregate known_aggregates[] = {
 	{F_AVG_INT2, HJG_AGGREGATE_AVERAGE},
 	{F_AVG_INT4, HJG_AGGREGATE_AVERAGE},
 	{F_AVG_INT8, HJG_AGGREGATE_WIDE_SUM},
+	{F_SUM_FLOAT4, HJG_AGGREGATE_FLOAT_SUM},
+	{F_SUM_FLOAT8, HJG_AGGREGATE_FLOAT_SUM},
+	MOMENTS(FLOAT4),
+	MOMENTS(FLOAT8),
+	REPEATED(F_MIN_FLOAT4, HJG_AGGREGATE_FLOAT_LEAST),
+	REPEATED(F_MAX_FLOAT4, HJG_AGGREGATE_FLOAT_GREATEST),
+	REPEATED(F_MIN_FLOAT8, HJG_AGGREGATE_FLOAT_LEAST),
+	REPEATED(F_MAX_FLOAT8, HJG_AGGREGATE_FLOAT_GREATEST),
 	REPEATED(F_SUM_NUMERIC, HJG_AGGREGATE_NUMERIC_SUM),
 	{F_AVG_NUMERIC, HJG_AGGREGATE_NUMERIC_SUM},
 	REPEATED(F_MIN_NUMERIC, HJG_AGGREGATE_NUMERIC_LEAST),
@@ -62,6 +79,12 @@ static const KnownAggregate known_aggregates[] = {
 	{F_INT##types##MI, HJG_ARITHMETIC_MINUS, width}, \
 	{F_INT##types##MUL, HJG_ARITHMETIC_TIMES, width}
 
+#define FLOAT_OPERATIONS(types) \
+	{F_FLOAT##types##PL, HJG_ARITHMETIC_PLUS, HJG_FLOAT_WIDTH}, \
+	{F_FLOAT##types##MI, HJG_ARITHMETIC_MINUS, HJG_FLOAT_WIDTH}, \
+	{F_FLOAT##types##MUL, HJG_ARITHMETIC_TIMES, HJG_FLOAT_WIDTH}, \
+	{F_FLOAT##types##DIV, HJG_ARITHMETIC_DIVIDE, HJG_FLOAT_WIDTH}
+
 static const HjgArithmetic known_arithmetic[] = {
 	OPERATIONS(2, 2),
 	OPERATIONS(24, 4),
@@ -78,6 +101,14 @@ static const HjgArithmetic known_arithmetic[] = {
 	{F_INT4_INT2, HJG_ARITHMETIC_WIDEN, 4},
 	{F_INT8_INT2, HJG_ARITHMETIC_WIDEN, 8},
 	{F_INT8_INT4, HJG_ARITHMETIC_WIDEN, 8},
+	FLOAT_OPERATIONS(8),
+	FLOAT_OPERATIONS(48),
+	FLOAT_OPERATIONS(84),
+	{F_FLOAT8UM, HJG_ARITHMETIC_NEGATE, HJG_FLOAT_WIDTH},
+	{F_FLOAT8_INT2, HJG_ARITHMETIC_OF_INTEGER, HJG_FLOAT_WIDTH},
+	{F_FLOAT8_INT4, HJG_ARITHMETIC_OF_INTEGER, HJG_FLOAT_WIDTH},
+	{F_FLOAT8_INT8, HJG_ARITHMETIC_OF_INTEGER, HJG_FLOAT_WIDTH},
+	{F_FLOAT8_FLOAT4, HJG_ARITHMETIC_OF_FLOAT4, HJG_FLOAT_WIDTH},
 	{F_NUMERIC_ADD, HJG_ARITHMETIC_PLUS, HJG_NUMERIC_WIDTH},
 	{F_NUMERIC_SUB, HJG_ARITHMETIC_MINUS, HJG_NUMERIC_WIDTH},
 	{F_NUMERIC_MUL, HJG_ARITHMETIC_TIMES, HJG_NUMERIC_WIDTH},
@@ -104,6 +135,12 @@ hjg_aggregate_kind(Oid function, HjgAggregateKind *kind)
 	if (known != NULL)
 		*kind = known->kind;
 	return known != NULL;
+}
+
+bool
+hjg_aggregate_is_ordered(HjgAggregateKind kind)
+{
+	return kind == HJG_AGGREGATE_FLOAT_SUM || kind == HJG_AGGREGATE_FLOAT_MOMENTS;
 }
 
 Oid

@@ -203,6 +203,9 @@ extern int32_t hjg_vector_slice_reach(const HjgSlice *slice);
 /* Means "numeric" in place of a type's width. */
 #define HJG_NUMERIC_WIDTH (-3)
 
+/* Means "float8" in place of a type's width, where 8 means an integer. */
+#define HJG_FLOAT_WIDTH (-4)
+
 /* A number in core's form: digits of base 10000, the first to be multiplied by 10000^weight, without zeros at either end. */
 typedef struct HjgDigits
 {
@@ -398,16 +401,32 @@ extern bool hjg_vector_filter_excludes(const HjgFilter *leaf, int scale, int64_t
 
 /* ---------- arithmetic (vector_expr.c) ---------- */
 
+/* Get a float of 4 or 8 bytes by its bits. */
+static inline double
+hjg_vector_float_of_bits(int64_t bits, int width)
+{
+	const int32_t low = (int32_t) bits;
+	float		narrow;
+	double		wide;
+
+	memcpy(&narrow, &low, sizeof(narrow));
+	memcpy(&wide, &bits, sizeof(wide));
+	return width == 4 ? narrow : wide;
+}
+
 typedef enum HjgArithmeticKind
 {
 	HJG_ARITHMETIC_PLUS,
 	HJG_ARITHMETIC_MINUS,
 	HJG_ARITHMETIC_TIMES,
 	HJG_ARITHMETIC_NEGATE,
-	HJG_ARITHMETIC_WIDEN		/* to a wider integer type, or numeric */
+	HJG_ARITHMETIC_WIDEN,		/* to a wider integer type, or numeric */
+	HJG_ARITHMETIC_DIVIDE,		/* of floats alone */
+	HJG_ARITHMETIC_OF_INTEGER,	/* a float */
+	HJG_ARITHMETIC_OF_FLOAT4
 } HjgArithmeticKind;
 
-/* Integers or numerics of a vector of rows. */
+/* Integers, numerics, or the bits of floats as signed integers of their width, of a vector of rows. */
 typedef struct HjgNumbers
 {
 	const int64_t *values;		/* 0 for a NULL */
@@ -468,7 +487,7 @@ typedef struct HjgVectorTerm
 	HjgVectorTermKind kind;
 	int			column;			/* COLUMN, NUMERIC_COLUMN: index of the vector */
 	HjgArithmeticKind function; /* ARITHMETIC; WIDEN does nothing; */
-	int			width;			/* bytes of the result: 2, 4 or 8, or HJG_NUMERIC_WIDTH; */
+	int			width;			/* bytes of the result: 2, 4 or 8, or HJG_NUMERIC_WIDTH or HJG_FLOAT_WIDTH; */
 	int			left;			/* its arguments are terms before it; */
 	int			right;			/* equal to left for functions of one argument */
 	HjgDateField field;			/* DATE_FIELD, DATE_TRUNC: of the date in left */
@@ -493,7 +512,7 @@ extern void hjg_vector_term_set_constant(HjgVectorTerm *term, int64_t value, int
 /*
  * Compute the last term, and those that it needs, for nrows rows, 0 < nrows <= HJG_VECTOR_ROWS. Its numbers are the result,
  * valid until the next call. Returns 0, or the width of a result that is out of range; HJG_LEFT_TO_CORE: a numeric does not
- * fit, a date has no finite field, or a branch, which some rows need not take, has failed.
+ * fit, a float may have, a date has no finite field, or a branch, which some rows need not take, has failed.
  */
 extern int	hjg_vector_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors, int nrows);
 

@@ -1,6 +1,6 @@
 /*
  * vector_expr.c
- *	  Arithmetic of integers and numerics, fields and units of dates, and CASE, on columns, for a vector of rows at a time.
+ *	  Arithmetic of integers, numerics and floats, fields and units of dates, and CASE, on columns, for a vector of rows at a time.
  *
  * Each value is computed as a 64-bit integer, whatever its type, so widening does nothing. After each operation it is
  * compared with the bounds of its type, as in core. The loop has no branch for that; the result is tested once after it. If
@@ -10,6 +10,9 @@
  * Numerics are integers with one scale a vector (vector_numeric.c); results have the scales that core gives them. If one does
  * not fit, core must evaluate the vector's rows, and may or may not raise an error. The branches of CASE may have different
  * scales; then each value has its own, and only whoever adds values up takes them so.
+ *
+ * Floats are their bits, and are computed as core computes them. Where a result is infinite or no number, or is zero and may
+ * have been too small, core must evaluate the rows, too: it knows which of these are errors.
  *
  * A branch is computed if a row takes it, for all rows of the vector. If one of them fails, that row may have taken another
  * branch, so core must evaluate the rows.
@@ -142,7 +145,7 @@ compute_integers(HjgArithmeticKind kind, const int64_t *left, const int64_t *rig
 			for (int i = 0; i < nrows; i++)
 				result[i] = (int64_t) (0 - (uint64_t) left[i]);
 			break;
-		case HJG_ARITHMETIC_WIDEN:
+		default:
 			break;
 	}
 }
@@ -172,7 +175,7 @@ mark_wrapped(HjgArithmeticKind kind, const int64_t *left, const int64_t *right, 
 			for (int i = 0; i < nrows; i++)
 				wrapped[i] = left[i] & result[i];
 			break;
-		case HJG_ARITHMETIC_WIDEN:
+		default:
 			break;
 	}
 }
@@ -192,6 +195,16 @@ any_wrapped(const int64_t *wrapped, const bool *isnull, int nrows)
 	return any < 0;
 }
 
+/* Set the results to NULL where an argument is. */
+static void
+unite_nulls(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int nrows)
+{
+	set_nulls(term, left->isnull != NULL || right->isnull != NULL);
+	if (term->numbers.isnull != NULL)
+		for (int i = 0; i < nrows; i++)
+			term->null_space[i] = (left->isnull != NULL && left->isnull[i]) || (right->isnull != NULL && right->isnull[i]);
+}
+
 /*
  * Compute a term; returns 0, or the width of a result that does not fit. Not inlined, because nested terms would take its memory
  * once a level.
@@ -202,11 +215,8 @@ apply_term(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right,
 	const int	width = term->width;
 	int64_t		wrapped[HJG_VECTOR_ROWS];
 
-	set_nulls(term, left->isnull != NULL || right->isnull != NULL);
+	unite_nulls(term, left, right, nrows);
 	compute_integers(term->function, left->values, right->values, nrows, term->space);
-	if (term->numbers.isnull != NULL)
-		for (int i = 0; i < nrows; i++)
-			term->null_space[i] = (left->isnull != NULL && left->isnull[i]) || (right->isnull != NULL && right->isnull[i]);
 	if (width == 8 || width == HJG_NUMERIC_WIDTH)
 	{
 		mark_wrapped(term->function, left->values, right->values, nrows, term->space, wrapped);
@@ -245,6 +255,72 @@ apply_numeric(HjgVectorTerm *term, HjgNumbers left, HjgNumbers right, int nrows)
 		return HJG_LEFT_TO_CORE;
 	term->numbers.scale = scale;
 	return apply_term(term, &left, &right, nrows);
+}
+
+/* ---------- floats ---------- */
+
+/* Compute results by an expression of a and b, and whether they are odd by one of these and the result c. */
+#define COMPUTE_FLOATS(expr, is_odd) \
+	for (int i = 0; i < nrows; i++) \
+	{ \
+		const double a = hjg_vector_float_of_bits(left[i], 8); \
+		const double b = hjg_vector_float_of_bits(right[i], 8); \
+		const double c = (expr); \
+		memcpy(&result[i], &c, sizeof(c)); \
+		odd[i] = (is_odd) || c - c != 0; \
+	} \
+	break
+
+#define CONVERT_FLOATS(expr) \
+	for (int i = 0; i < nrows; i++) \
+	{ \
+		const double c = (expr); \
+		memcpy(&result[i], &c, sizeof(c)); \
+		odd[i] = false; \
+	} \
+	break
+
+static void
+compute_floats(HjgArithmeticKind kind, const int64_t *left, const int64_t *right, int nrows, int64_t *result, bool *odd)
+{
+	switch (kind)
+	{
+		case HJG_ARITHMETIC_PLUS:
+			COMPUTE_FLOATS(a + b, false);
+		case HJG_ARITHMETIC_MINUS:
+			COMPUTE_FLOATS(a - b, false);
+		case HJG_ARITHMETIC_TIMES:
+			COMPUTE_FLOATS(a * b, c == 0 && a != 0 && b != 0);
+		case HJG_ARITHMETIC_DIVIDE:
+			COMPUTE_FLOATS(a / b, c == 0 && a != 0);
+		case HJG_ARITHMETIC_NEGATE:
+			CONVERT_FLOATS(-hjg_vector_float_of_bits(left[i], 8));
+		case HJG_ARITHMETIC_OF_INTEGER:
+			CONVERT_FLOATS((double) left[i]);
+		case HJG_ARITHMETIC_OF_FLOAT4:
+			CONVERT_FLOATS(hjg_vector_float_of_bits(left[i], 4));
+		case HJG_ARITHMETIC_WIDEN:
+			break;
+	}
+}
+#undef COMPUTE_FLOATS
+#undef CONVERT_FLOATS
+
+/* Compute a term of floats; returns 0, or HJG_LEFT_TO_CORE if a result may be an error. */
+static __attribute__((noinline)) int
+apply_floats(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int nrows)
+{
+	bool		odd[HJG_VECTOR_ROWS];
+
+	unite_nulls(term, left, right, nrows);
+	compute_floats(term->function, left->values, right->values, nrows, term->space, odd);
+	if (term->numbers.isnull != NULL)
+	{
+		clear_nulls(term, nrows);
+		for (int i = 0; i < nrows; i++)
+			odd[i] &= !term->null_space[i];
+	}
+	return memchr(odd, 1, nrows) != NULL ? HJG_LEFT_TO_CORE : 0;
 }
 
 /* ---------- fields of dates ---------- */
@@ -498,6 +574,8 @@ eval_function(HjgVectorTerm *terms, HjgVectorTerm *term, const HjgVector *vector
 		default:
 			break;
 	}
+	if (term->width == HJG_FLOAT_WIDTH)
+		return apply_floats(term, &terms[term->left].numbers, &terms[term->right].numbers, nrows);
 	return term->width == HJG_NUMERIC_WIDTH ? apply_numeric(term, terms[term->left].numbers, terms[term->right].numbers, nrows) :
 		apply_term(term, &terms[term->left].numbers, &terms[term->right].numbers, nrows);
 }

@@ -819,12 +819,14 @@ write_steps(Writer *w, const Relation *relation, HjgProgramPipeline *pipeline)
 				w->boolean[to] = false;
 				break;
 			case 3:
-				step = add_step(w, pipeline, (HjgProgramOp) (HJG_PROGRAM_ADD + below(w, 7)), to, left, right);
+				step = add_step(w, pipeline, (HjgProgramOp) (HJG_PROGRAM_ADD + below(w, 8)), to, left, right);
 				w->boolean[to] = false;
 				if (step->op == HJG_PROGRAM_ROUND_DOWN)
 					add_multiples(w, step);
 				if (step->op == HJG_PROGRAM_LOOK_UP)
 					add_values(w, step);
+				if (step->op == HJG_PROGRAM_FLOAT)
+					step->low = one_in(w, 2) ? 4 : 8;
 				break;
 			case 4:
 				add_test(w, pipeline, to, left, right);
@@ -991,6 +993,27 @@ rounded_down(int64_t number, const HjgProgramStep *step)
 	return (hjg_u64) number - (hjg_u64) (rest < 0 ? rest + step->low : rest);
 }
 
+/* Find the number of a float as a step does, by its sign and its magnitude. */
+static hjg_u64
+number_of_float(int64_t bits, int64_t nbytes)
+{
+	const int32_t narrow_bits = (int32_t) bits;
+	float		narrow;
+	double		value;
+	int64_t		magnitude;
+	bool		negative;
+
+	memcpy(&narrow, &narrow_bits, sizeof(narrow));
+	memcpy(&value, &bits, sizeof(value));
+	value = nbytes == 4 ? (double) narrow : value;
+	if (__builtin_isnan(value))
+		return INT64_MAX;
+	negative = __builtin_signbit(value);
+	value = negative ? -value : value;
+	memcpy(&magnitude, &value, sizeof(magnitude));
+	return (hjg_u64) (negative ? -1 - magnitude : magnitude);
+}
+
 /* Look a value up as a step does, by division of integers. */
 static hjg_u64
 looked_up(const Writer *w, int64_t number, const HjgProgramStep *step)
@@ -1139,6 +1162,9 @@ evaluate_row(Writer *w, const Relation *relation, const HjgProgramPipeline *pipe
 				break;
 			case HJG_PROGRAM_LOOK_UP:
 				regs[step->to] = number_cell(looked_up(w, left.number, step), left.isnull);
+				break;
+			case HJG_PROGRAM_FLOAT:
+				regs[step->to] = number_cell(number_of_float(left.number, step->low), left.isnull);
 				break;
 			case HJG_PROGRAM_MOVE_IF:
 				if (!left.isnull && left.number != 0)

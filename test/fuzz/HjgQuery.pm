@@ -434,6 +434,12 @@ sub aggregate_item
 		my $number = pick($col, $col, "-$col", "$col * 1.25", "$col + $x", "1 - $col", "$col * $col", "$x * (1.5 - $col)", "case when $x > 5 then $col else 0 end", "case when $col > 5 then $col * $col when $x > $y then -$col end", "coalesce($col, 1.50)");
 		return pick("sum($number)", "avg($number)", "trim_scale(min($number))", "trim_scale(max($number))");
 	}
+	if ($c->{fam} eq 'float')
+	{
+		# sums that are exact, so that the order does not matter; of 0 and -0 either may be the extreme
+		my $number = pick($col, $col, "-$col", "$col * 2", "$col / 4", "coalesce($col, 1.5)", "case when $x > 5 then $col else 0.25 end", "0.5 - $col");
+		return pick("sum($number\::float8)", "avg($number)", "0::float8 + min($number)", "0::float8 + max($number)", "count($number)");
+	}
 	return pick('sum', 'min', 'max', 'count') . '(extract(' . pick(qw(year quarter month day week)) . " from " . pick($col, "case when $x > 5 then $col end") . '))' if $c->{fam} eq 'date' && chance(0.5);
 	return pick('min', 'max') . '(' . pick($col, "coalesce($col, $col)", "case when $x > $y then $col end") . ')' if $c->{fam} =~ /^(date|time|ts|tstz|money)$/;
 	return pick("count(distinct $x)", "count(*) filter (where $x > 3)", "sum($x\::numeric)", "max(coalesce($x, 0))", "bool_or($x > 7)") if chance(0.04);

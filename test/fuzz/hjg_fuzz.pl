@@ -392,6 +392,7 @@ sub set_for_programs
 	$o->{'hjoin_gpu.in_backend_rows'} = rand() < 0.15 ? -1 : HjgSchema::pick(0, 100) if rand() < 0.15;
 	$o->{'hjoin_gpu.aggregate'} = 'off' if rand() < 0.02;
 	$o->{'hjoin_gpu.unnest_subqueries'} = 'off' if rand() < 0.05;
+	$o->{'hjoin_gpu.float_sums'} = 'on' if rand() < 0.8;
 	# the planner's own choice, with an executor of core's that costs much
 	if (rand() < 0.12)
 	{
@@ -508,6 +509,7 @@ ROUND: while (1)
 		{
 			my $o = $case{ours};
 			$o->{'hjoin_gpu.aggregate'} = 'off' if rand() < 0.3;
+			$o->{'hjoin_gpu.float_sums'} = 'on' if rand() < 0.7;
 			$o->{'hjoin_gpu.in_backend_rows'} = HjgSchema::pick(0, 0, 0, 100, -1) if rand() < 0.6;
 			$o->{'hjoin_gpu.strategy'} = HjgSchema::pick('nop', 'auto') if rand() < 0.5;
 			$o->{'hjoin_gpu.bloom_filter'} = HjgSchema::pick('on', 'off') if rand() < 0.6;

@@ -271,6 +271,44 @@ is_cores($node, 'SELECT count(*) FROM visits WHERE kind NOT IN (SELECT kind FROM
 $node->safe_psql('postgres', q{UPDATE visits SET at = at + interval '3 days', amount = amount + 1 WHERE kind = 2 AND at < '2009-01-20'; DELETE FROM visits WHERE kind = 1 AND at BETWEEN '2012-01-01' AND '2012-01-09'});
 is_cores($node, "SELECT $_, count(*), sum(amount) FROM visits GROUP BY 1 ORDER BY 1", 1, "with changes: $_", 'SET timezone = \'Europe/Berlin\'; ') for @of_time[ 0, 1, 6 ];
 
+# --- floats: sums that are the same in any order, and what core alone may add up
+$node->safe_psql('postgres', q{
+	CREATE TABLE gauges (id int, place int, value float8, narrow float4, odd float8, odd_narrow float4, huge float8, zero float8);
+	INSERT INTO gauges SELECT g, g % 9, CASE WHEN g % 23 > 0 THEN (g % 1009 - 500) / 8.0 END, CASE WHEN g % 19 > 0 THEN (g % 503 - 111) / 4.0 END,
+		(ARRAY['NaN', 'Infinity', '-Infinity', '4.9e-324', '-1e-300', '1e100'])[CASE WHEN g % 7 = 0 THEN g % 11 ELSE 4 END]::float8,
+		(ARRAY['NaN', '-Infinity', '1e-45', '-3e38', '3.25'])[CASE WHEN g % 7 = 0 THEN g % 8 ELSE 5 END]::float4,
+		CASE g % 9 WHEN 1 THEN 1e308 WHEN 2 THEN sign(g % 2 - 0.5) * 1e200 WHEN 3 THEN 1e135 WHEN 4 THEN '-Infinity' WHEN 5 THEN 'NaN' ELSE 2 END, -0.0::float8
+		FROM generate_series(1, 30000) g;
+	VACUUM ANALYZE gauges;
+	SELECT hjoin_gpu_keep('gauges')});
+my $float_list = 'count(*), sum(value), avg(value), min(value), max(value), count(value), avg(narrow), min(narrow), max(narrow)';
+my $floats = 'SET hjoin_gpu.float_sums = on; SET extra_float_digits = 3; ';
+is_cores($node, $_->[0], $_->[1], "floats: $_->[0]", $floats) for
+	[ "SELECT $float_list FROM gauges", 1 ], [ "SELECT place, $float_list FROM gauges GROUP BY 1 ORDER BY 1", 1 ], [ "SELECT id / 3, $float_list FROM gauges GROUP BY 1 ORDER BY 1", -1 ],
+	[ "SELECT id, $float_list FROM gauges WHERE place > 2 GROUP BY 1 ORDER BY 1", 1 ], [ "SELECT $float_list FROM gauges WHERE id < 0", -1 ],
+	[ 'SELECT place, sum(value) FILTER (WHERE id % 2 = 0), sum(CASE WHEN id > 777 THEN value ELSE 1.5 END), avg(COALESCE(narrow, 3)) FROM gauges GROUP BY 1 ORDER BY 1', -1 ],
+	[ 'SELECT sum(CASE WHEN id > 777 THEN value ELSE 1.5 END), avg(COALESCE(narrow, 3)), max(CASE WHEN place = 4 THEN value END) FROM gauges', 1 ],
+	[ 'SELECT min(odd), max(odd), min(odd_narrow), max(odd_narrow), max(huge), min(huge) FROM gauges', 1 ], [ 'SELECT place, min(odd), max(odd), min(odd_narrow), max(odd_narrow), max(huge) FROM gauges GROUP BY 1 ORDER BY 1', 1 ],
+	[ 'SELECT sum(zero), min(zero), max(zero), avg(zero) FROM gauges', 1 ], [ 'SELECT place, sum(zero) FROM gauges GROUP BY 1 ORDER BY 1', 1 ],
+	[ 'SELECT sum(odd), avg(odd) FROM gauges', 0 ], [ 'SELECT id / 100, sum(odd) FROM gauges WHERE id > 20 GROUP BY 1 ORDER BY 1', 0 ], [ 'SELECT place, avg(huge) FROM gauges WHERE place IN (3, 4, 5, 6) GROUP BY 1 ORDER BY 1', 0 ],
+	[ 'SELECT place, sum(value), stddev(narrow), variance(value - 2) FROM gauges WHERE id < 300 GROUP BY 1 ORDER BY 1', 0 ], [ 'SELECT place, sum(narrow) FROM gauges GROUP BY 1 ORDER BY 1', 0 ], [ 'SELECT sum(value * 2) FROM gauges', 0 ],
+	[ 'SELECT o.priority, sum(g.value), max(g.narrow) FROM gauges g JOIN orders o ON o.id = g.id WHERE o.customer < 90 GROUP BY 1 ORDER BY 1', 1 ],
+	[ 'SELECT c.id, count(g.id), sum(g.value), avg(g.narrow) FROM customers c LEFT JOIN gauges g ON g.place = c.id GROUP BY 1 ORDER BY 1', 1 ],
+	[ 'SELECT place, sum(value) AS s FROM gauges GROUP BY 1 HAVING sum(value) > -100 ORDER BY 2 DESC, 1 LIMIT 4', 1 ], [ 'SELECT count(*), sum(value) FROM gauges WHERE value > 3.5 AND odd <= 1', -1 ],
+	[ 'SELECT x.s, count(*) FROM (SELECT id / 5 AS k, sum(value) AS s FROM gauges GROUP BY 1) x GROUP BY 1 ORDER BY 1', -1 ], [ 'SELECT value, count(*), sum(narrow::float8) FROM gauges GROUP BY 1 ORDER BY 1', -1 ],
+	[ 'SELECT o.priority, max(x.s) FROM (SELECT place AS k, sum(value) AS s FROM gauges GROUP BY 1) x JOIN orders o ON o.id = x.k GROUP BY 1 ORDER BY 1', -1 ];
+is_cores($node, 'SELECT place, min(value), max(narrow) FROM gauges GROUP BY 1 ORDER BY 1', 0, 'an extreme of floats, whose order is core\'s');
+foreach my $query ('SELECT sum(huge) FROM gauges WHERE place = 1', 'SELECT avg(huge) FROM gauges WHERE place = 2', 'SELECT place, avg(huge) FROM gauges WHERE place IN (1, 3) GROUP BY 1')
+{
+	my ($core_result, $core_rows, $core_error) = $node->psql('postgres', $core . $query);
+	my ($result, $rows, $error) = $node->psql('postgres', $program . $floats . $query);
+	like($core_error, qr/value out of range: overflow/, "core finds an overflow: $query");
+	is($error, $core_error, "and so do we: $query");
+}
+$node->safe_psql('postgres', q{UPDATE gauges SET value = value + 0.25, narrow = NULL WHERE id % 1000 = 7; DELETE FROM gauges WHERE id BETWEEN 5000 AND 5100});
+is_cores($node, "SELECT place, $float_list FROM gauges GROUP BY 1 ORDER BY 1", 1, 'floats, with changes', $floats);
+$node->safe_psql('postgres', 'DROP TABLE gauges');
+
 # --- partitions
 $node->safe_psql('postgres', q{
 	CREATE TABLE parts (order_id int, day date, price numeric(10,2), mode text, quantity int, note text, code char(12)) PARTITION BY RANGE (day);
