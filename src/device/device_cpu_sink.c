@@ -246,13 +246,70 @@ add_wide(const HjgKPipeline *a, hjg_u32 first, Sharing sharing, const HjgCpuRows
 }
 #endif
 
+/* ---- groups that many rows have ---- */
+
+/* A group is busy if so many rows for one of it, at most, are added: threads would wait for each other at each row. */
+#define ROWS_FOR_BUSY 32
+
+static hjg_u32
+count_rows_of(const HjgCpuRows *rows, const hjg_u64 *record)
+{
+	hjg_u32		count = 0;
+
+	for (hjg_u32 i = 0; i < rows->n; i++)
+		count += rows->records[i] == record;
+	return count;
+}
+
+/* Find the busy groups among those of before and that of another row; returns how many. */
+static hjg_u32
+find_busy(HjgCpuRows *rows)
+{
+	hjg_u64    *another = rows->records[rows->look_at++ % rows->n];
+	hjg_u32		nbusy = 0;
+
+	for (hjg_u32 b = 0; b < HJG_CPU_BUSY_RECORDS; b++)
+	{
+		hjg_u64    *record = rows->busy[b];
+
+		if (record == another)
+			another = NULL;
+		rows->busy[b] = NULL;
+		if (record != NULL && count_rows_of(rows, record) * ROWS_FOR_BUSY >= rows->n)
+			rows->busy[nbusy++] = record;
+	}
+	if (another != NULL && nbusy < HJG_CPU_BUSY_RECORDS && count_rows_of(rows, another) * ROWS_FOR_BUSY >= rows->n)
+		rows->busy[nbusy++] = another;
+	return nbusy;
+}
+
+/* Add values to records that all threads add to; first: the place of the first value in a record. */
 static void
-add_shares(const HjgKPipeline *a, Sharing sharing, const HjgCpuRows *rows)
+add_to_shared_records(const HjgKPipeline *a, hjg_u32 first, HjgCpuRows *rows)
+{
+	hjg_u64		sums[HJG_CPU_BUSY_RECORDS][HJG_K_RECORD_KEYS + HJG_PROGRAM_MAX_KEYS + HJG_K_MOST_VALUES];
+	const hjg_u32 nbusy = rows->n > 0 ? find_busy(rows) : 0;
+
+	for (hjg_u32 b = 0; b < nbusy; b++)
+	{
+		for (hjg_u32 v = 0; v < a->nvalues; v++)
+			sums[b][first + v] = hjg_program_neutral(a->values[v].kind);
+		for (hjg_u32 i = 0; i < rows->n; i++)
+			rows->records[i] = rows->records[i] == rows->busy[b] ? sums[b] : rows->records[i];
+	}
+	add_values(a, first, SHARING_ALL, rows);
+	for (hjg_u32 b = 0; b < nbusy; b++)
+		for (hjg_u32 v = 0; v < a->nvalues; v++)
+			hjg_program_add(a->values[v].kind, &rows->busy[b][first + v], sums[b][first + v]);
+}
+
+static void
+add_shares(const HjgKPipeline *a, Sharing sharing, HjgCpuRows *rows)
 {
 	const hjg_u32 first = HJG_K_RECORD_KEYS + a->sink.nkeys;
 
 	if (sharing == SHARING_ALL)
-		add_values(a, first, SHARING_ALL, rows);
+		add_to_shared_records(a, first, rows);
 #ifdef HJG_CPU_WIDE
 	else if (__builtin_cpu_supports("avx2"))
 		add_wide(a, first, sharing, rows);
@@ -264,9 +321,9 @@ add_shares(const HjgKPipeline *a, Sharing sharing, const HjgCpuRows *rows)
 }
 
 void
-hjg_device_add_rows(const HjgKPipeline *a, const HjgCpuRows *rows)
+hjg_device_add_rows(const HjgKPipeline *a, HjgCpuRows *rows)
 {
-	add_values(a, 0, SHARING_ALL, rows);
+	add_to_shared_records(a, 0, rows);
 }
 
 /* Add all rows to the only group there is, which each worker has one of. */

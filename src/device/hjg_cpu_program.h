@@ -20,6 +20,9 @@
 #endif
 
 /* Rows that are worked on together. */
+/* Records of groups, at most, that a thread adds many rows to before it adds them up for the others. */
+#define HJG_CPU_BUSY_RECORDS 4
+
 typedef struct HjgCpuRows
 {
 	hjg_u32		n;
@@ -35,6 +38,8 @@ typedef struct HjgCpuRows
 		hjg_u8	   *packed[HJG_CPU_ROWS];	/* of ranks */
 	};
 	hjg_u64		hashes[HJG_CPU_ROWS];
+	hjg_u64    *busy[HJG_CPU_BUSY_RECORDS]; /* records of groups that many of the last rows were added to; or NULL, */
+	hjg_u32		look_at;		/* and the row whose record is looked at next */
 	hjg_u16		chosen[HJG_CPU_ROWS + HJG_BLOOM_ROWS_PAD];	/* places of rows that go on */
 	hjg_u32		tested[HJG_PROGRAM_MAX_PIPELINES];	/* rows that the filter of each table has tested in this launch, */
 	hjg_u32		passed[HJG_PROGRAM_MAX_PIPELINES];	/* and passed */
@@ -281,7 +286,7 @@ extern hjg_u32 hjg_device_sink_registers(const HjgKPipeline *a);
 /* Enter rows into the hash table that the pipeline fills; returns flags. */
 extern hjg_u32 hjg_device_fill_rows(const HjgKPipeline *a, HjgCpuRows *rows);
 /* Add rows to groups whose totals are known, in the place of records, and which other threads add to, too. */
-extern void hjg_device_add_rows(const HjgKPipeline *a, const HjgCpuRows *rows);
+extern void hjg_device_add_rows(const HjgKPipeline *a, HjgCpuRows *rows);
 /* Add rows to their groups, in the worker's own table where they find room there; returns flags. */
 extern hjg_u32 hjg_device_group_rows(const HjgKPipeline *a, const HjgKRecords *near, HjgCpuRows *rows);
 /* Count rows, which are groups, by the next digit of their numbers, in the worker's own bins. */

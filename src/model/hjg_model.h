@@ -413,8 +413,9 @@ typedef struct HjgProgramShape
 	double		word_pages;		/* pages times the columns of other strings */
 	double		live_pages;		/* that are read, as they have changed, */
 	double		live_rows;		/* and their rows */
-	double		grouped;		/* rows that come to the groups */
-	double		ngroups;
+	double		grouped;		/* rows that come to the groups of the result, */
+	double		made;			/* of which there are so many, */
+	double		ngroups;		/* and so many come back */
 	int			nsteps;			/* of aggregates, for each of these rows */
 } HjgProgramShape;
 

@@ -58,6 +58,9 @@ static const ProgramUnits thread_units = {
 #define SEGMENT_AGAIN_NS 800
 #define DEVICE_NS 500000
 
+/* A thread has a table of its own for so many groups; all threads add rows to one of more. */
+#define NEAR_GROUPS 2500
+
 /* Tables that have so many bytes together are in no near cache; parts of smaller ones are. */
 #define FAR_BYTES (64.0 * 1024 * 1024)
 
@@ -104,7 +107,9 @@ hjg_model_program_ns(const HjgProgramShape *shape, int ndevices, int nthreads)
 double
 hjg_model_program_threads_ns(const HjgUnitCosts *costs, const HjgProgramShape *shape, int nthreads)
 {
+	const double added_ns = shape->made > NEAR_GROUPS ? shape->grouped * thread_units.collect_ns : 0;
+
 	return written_ns(shape) + thread_units.start_ns + shape->ntables * thread_units.table_ns +
-		(shape->strings * STRING_NS + work_of_each_ns(shape, &thread_units) + work_divided_ns(shape, &thread_units)) / nthreads *
+		(shape->strings * STRING_NS + work_of_each_ns(shape, &thread_units) + work_divided_ns(shape, &thread_units) + added_ns) / nthreads *
 		costs->program_row_ns / hjg_model_default_costs.program_row_ns;
 }

@@ -134,8 +134,12 @@ extern void hjg_float_totals_merge(const HjgTotalsArgument *argument, HjgTotals 
  * taken as 0, which averages do not need.
  */
 extern void hjg_float_totals_merge_result(const HjgTotalsArgument *argument, HjgTotals *totals, uint64 nvalues, const uint64 *words);
-/* Is the sum, or the average, of such totals what core would return, in some order of the rows? Otherwise core may find an overflow. */
+/*
+ * Is the sum, or the average, of such totals what core would return, in some order of the rows? Otherwise core may find an overflow. Averages need the
+ * extremes for that, unless bounds of the floats' bits tell it.
+ */
 extern bool hjg_float_totals_is_sure(const HjgTotalsArgument *argument, const uint64 *words);
+extern bool hjg_float_totals_are_sure_within(const HjgTotalsArgument *argument, int64 least_bits, int64 greatest_bits);
 /* Get a float of so many bytes as core passes it; */
 extern Datum hjg_float_datum(double value, int width);
 /* moments as core's transition value; and the result of this aggregate of them. */

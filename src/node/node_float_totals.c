@@ -161,6 +161,13 @@ hjg_float_totals_is_sure(const HjgTotalsArgument *argument, const uint64 *words)
 	return double_of(words[3]) >= -MOST_SURE && double_of(words[4]) <= MOST_SURE;
 }
 
+bool
+hjg_float_totals_are_sure_within(const HjgTotalsArgument *argument, int64 least_bits, int64 greatest_bits)
+{
+	/* only the bits of floats without a sign are in their order; NaN is in no order */
+	return least_bits >= 0 && hjg_vector_float_of_bits(greatest_bits, argument->width) <= MOST_SURE;
+}
+
 void
 hjg_float_totals_merge_result(const HjgTotalsArgument *argument, HjgTotals *totals, uint64 nvalues, const uint64 *words)
 {

@@ -273,8 +273,7 @@ write_arguments(HjgProgramWriter *writer, HjgProgramGroups *groups)
 		const bool	valued = argument->sum_wanted || argument->extremes_wanted || argument->floats;
 		HjgProgramValue *value = &groups->arguments[a];
 		HjgProgramArgument written = {
-			.wants_sum = argument->sum_wanted || argument->moments_wanted, .wants_extremes = argument->extremes_wanted || argument->moments_wanted,
-			.is_float = argument->floats
+			.wants_sum = argument->sum_wanted || argument->moments_wanted, .wants_extremes = argument->extremes_wanted, .is_float = argument->floats
 		};
 
 		if (!hjg_program_write_argument(writer, argument->expr, groups->values, value))
@@ -283,6 +282,8 @@ write_arguments(HjgProgramWriter *writer, HjgProgramGroups *groups)
 			return hjg_program_refuse(writer, "an argument is a string, or a class");
 		if (argument->extremes_wanted && value->own_scales)
 			return hjg_program_refuse(writer, "an argument has numerics of several scales");
+		if (argument->moments_wanted && !hjg_float_totals_are_sure_within(argument, value->least, value->greatest))
+			written.wants_extremes = true;
 		if (argument->floats && !number_floats(writer, argument->width, value))
 			return false;
 		written.reg = value->reg;

@@ -489,6 +489,7 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	if (grouping->distinct != NULL)
 		add_groups_between(&shape, input_rel->rows, grouped);
 	shape.grouped = grouped;
+	shape.made = program->ngroups;
 	shape.ngroups = program->returned;
 	shape.nsteps = last->work.nsteps;
 	program->path = rows->path;

@@ -537,6 +537,9 @@ test_programs(void)
 	other.table_bytes = 1e9;
 	ok(hjg_model_program_threads_ns(&even, &other, 8) > hjg_model_program_threads_ns(&even, &large, 8) && hjg_model_program_ns(&other, 1, 8) == hjg_model_program_ns(&large, 1, 8),
 	   "large tables take threads longer");
+	other = large;
+	other.made = 20000;
+	ok(hjg_model_program_threads_ns(&even, &other, 8) > hjg_model_program_threads_ns(&even, &large, 8) + other.grouped, "and rows of many groups, to which all threads add");
 	ok(hjg_model_program_threads_ns(&even, &large, 8) / hjg_model_program_threads_ns(&even, &large, 16) > 1.9, "twice the threads take half the time");
 	ok(hjg_model_program_threads_ns(&slow, &large, 8) / hjg_model_program_threads_ns(&even, &large, 8) > 1.9, "slower threads take longer");
 }

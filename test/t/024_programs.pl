@@ -273,11 +273,12 @@ is_cores($node, "SELECT $_, count(*), sum(amount) FROM visits GROUP BY 1 ORDER B
 
 # --- floats: sums that are the same in any order, and what core alone may add up
 $node->safe_psql('postgres', q{
-	CREATE TABLE gauges (id int, place int, value float8, narrow float4, odd float8, odd_narrow float4, huge float8, zero float8);
+	CREATE TABLE gauges (id int, place int, value float8, narrow float4, odd float8, odd_narrow float4, huge float8, zero float8, skew int);
 	INSERT INTO gauges SELECT g, g % 9, CASE WHEN g % 23 > 0 THEN (g % 1009 - 500) / 8.0 END, CASE WHEN g % 19 > 0 THEN (g % 503 - 111) / 4.0 END,
 		(ARRAY['NaN', 'Infinity', '-Infinity', '4.9e-324', '-1e-300', '1e100'])[CASE WHEN g % 7 = 0 THEN g % 11 ELSE 4 END]::float8,
 		(ARRAY['NaN', '-Infinity', '1e-45', '-3e38', '3.25'])[CASE WHEN g % 7 = 0 THEN g % 8 ELSE 5 END]::float4,
-		CASE g % 9 WHEN 1 THEN 1e308 WHEN 2 THEN sign(g % 2 - 0.5) * 1e200 WHEN 3 THEN 1e135 WHEN 4 THEN '-Infinity' WHEN 5 THEN 'NaN' ELSE 2 END, -0.0::float8
+		CASE g % 9 WHEN 1 THEN 1e308 WHEN 2 THEN sign(g % 2 - 0.5) * 1e200 WHEN 3 THEN 1e135 WHEN 4 THEN '-Infinity' WHEN 5 THEN 'NaN' ELSE 2 END, -0.0::float8,
+		CASE WHEN g % 3 > 0 THEN 5 WHEN g % 2 > 0 THEN g END
 		FROM generate_series(1, 30000) g;
 	VACUUM ANALYZE gauges;
 	SELECT hjoin_gpu_keep('gauges')});
@@ -285,6 +286,8 @@ my $float_list = 'count(*), sum(value), avg(value), min(value), max(value), coun
 my $floats = 'SET hjoin_gpu.float_sums = on; SET extra_float_digits = 3; ';
 is_cores($node, $_->[0], $_->[1], "floats: $_->[0]", $floats) for
 	[ "SELECT $float_list FROM gauges", 1 ], [ "SELECT place, $float_list FROM gauges GROUP BY 1 ORDER BY 1", 1 ], [ "SELECT id / 3, $float_list FROM gauges GROUP BY 1 ORDER BY 1", -1 ],
+	# groups that many rows of all threads have
+	[ "SELECT skew, $float_list, min(id), max(place) FROM gauges GROUP BY 1 ORDER BY 1", 1 ], [ "SELECT skew, place, $float_list, min(id) FROM gauges GROUP BY 1, 2 ORDER BY 1, 2", 1 ],
 	[ "SELECT id, $float_list FROM gauges WHERE place > 2 GROUP BY 1 ORDER BY 1", 1 ], [ "SELECT $float_list FROM gauges WHERE id < 0", -1 ],
 	[ 'SELECT place, sum(value) FILTER (WHERE id % 2 = 0), sum(CASE WHEN id > 777 THEN value ELSE 1.5 END), avg(COALESCE(narrow, 3)) FROM gauges GROUP BY 1 ORDER BY 1', -1 ],
 	[ 'SELECT sum(CASE WHEN id > 777 THEN value ELSE 1.5 END), avg(COALESCE(narrow, 3)), max(CASE WHEN place = 4 THEN value END) FROM gauges', 1 ],
