@@ -103,32 +103,51 @@ has_queued(const HjgJobReport *report)
 	return false;
 }
 
+/* Is the slot leased to a job that this process serves? Sets the job's generation. */
+static bool
+is_served(const HjgJobTask *task, hjg_u32 *generation)
+{
+	const HjgJobSlot *job = &serve->view.jobs[task->job_ix];
+	const hjg_u64 word = __atomic_load_n(&job->word, __ATOMIC_SEQ_CST);
+
+	*generation = HJG_WORD_GENERATION(word);
+	return HJG_WORD_STATE(word) == HJG_JOB_LEASED && __atomic_load_n(&job->epoch, __ATOMIC_RELAXED) == serve->epoch;
+}
+
 /* Claim one operation of a marked job, and a stream for it, with the lock; NULL when there is none. */
 static HjgJobStream *
 visit_job(HjgJobTask *task, HjgClaim *claim)
 {
-	const HjgJobSlot *job = &serve->view.jobs[task->job_ix];
 	HjgJobReport *report = report_of(task);
-	hjg_u64		word = __atomic_load_n(&job->word, __ATOMIC_SEQ_CST);
-	bool		ours = HJG_WORD_STATE(word) == HJG_JOB_LEASED &&
-		__atomic_load_n(&job->epoch, __ATOMIC_RELAXED) == serve->epoch;
+	hjg_u32		generation;
+	bool		ours;
 	HjgJobStream *stream;
 
-	if (task->nrunning >= task->nstreams ||
-		(task->nrunning > 0 && (!ours || task->generation != HJG_WORD_GENERATION(word))) ||
-		!hjg_doorbell_take(&serve->view, task->job_ix))
+	if (task->nrunning >= task->nstreams)
 		return NULL;
-	if (!ours || task->generation != HJG_WORD_GENERATION(word))
+	/* the runners on the streams of another job look at the mark when they are done */
+	if (task->nrunning > 0 && (!is_served(task, &generation) || task->generation != generation))
+		return NULL;
+	if (!hjg_doorbell_take(&serve->view, task->job_ix))
+		return NULL;
+	/* read once more: the mark may be newer than what was read before it was taken */
+	ours = is_served(task, &generation);
+	if (task->nrunning > 0 && (!ours || task->generation != generation))
+	{
+		hjg_doorbell_remark(&serve->view, task->job_ix);
+		return NULL;
+	}
+	if (!ours || task->generation != generation)
 		hjg_round_drop_join(task);
 	if (!ours)
 		return NULL;
-	if (task->generation != HJG_WORD_GENERATION(word))
+	if (task->generation != generation)
 	{
 		task->build_status = HJG_OK;
 		task->failed = HJG_OK;
 		task->stats = (HjgJobStats) {0};
 		task->next_batch = 0;
-		task->generation = HJG_WORD_GENERATION(word);
+		task->generation = generation;
 	}
 	if (task->nrunning > 0 && !has_queued(report))
 		return NULL;

@@ -1020,7 +1020,9 @@ looked_up(const Writer *w, int64_t number, const HjgProgramStep *step)
 {
 	const int64_t *values = (const int64_t *) w->values.data + step->arg;
 	const int64_t distance = (int64_t) ((hjg_u64) number - (hjg_u64) step->low);
-	const int64_t at = number > step->low ? (distance - (distance % step->high + step->high) % step->high) / step->high : 0;
+	const hjg_u64 rest = (hjg_u64) ((distance % step->high + step->high) % step->high);
+	/* a distance of more than 63 bits wraps around, and is beyond the values either way */
+	const int64_t at = number > step->low ? (int64_t) ((hjg_u64) distance - rest) / step->high : 0;
 
 	return (hjg_u64) values[1 + (at < 0 || at >= values[0] ? values[0] - 1 : at)];
 }

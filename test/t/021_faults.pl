@@ -304,7 +304,8 @@ my %is = @now[ 2 .. $#now ];
 for my $what (sort keys %is)
 {
 	next if $what =~ /^session/ ? !$same_session : !$same_supervisor;
-	cmp_ok($is{$what}, '<=', $was{$what} + ($what =~ /descriptors/ ? 6 : 4096), "$what: no growth");
+	# how much of the freed memory malloc() gives back varies by some megabytes; a leak would be in each of hundreds of rounds
+	cmp_ok($is{$what}, '<=', $was{$what} + ($what =~ /descriptors/ ? 6 : 8192), "$what: no growth");
 }
 
 $watch->kill_kill;
