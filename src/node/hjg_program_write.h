@@ -359,5 +359,7 @@ extern bool hjg_program_write_filter(HjgProgramWriter *writer, const HjgFilter *
 
 /* Write an argument of an aggregate over the rows' values; sets *result. */
 extern bool hjg_program_write_argument(HjgProgramWriter *writer, HjgArgument *argument, HjgProgramValue *values, HjgProgramValue *result);
+/* Have the numbers of floats of so many bytes (HJG_PROGRAM_FLOAT) in the place of their bits. */
+extern bool hjg_program_number_floats(HjgProgramWriter *writer, int width, HjgProgramValue *value);
 
 #endif							/* HJG_PROGRAM_WRITE_H */

@@ -321,3 +321,17 @@ hjg_program_write_argument(HjgProgramWriter *writer, HjgArgument *argument, HjgP
 	*result = results[nterms - 1];
 	return true;
 }
+
+bool
+hjg_program_number_floats(HjgProgramWriter *writer, int width, HjgProgramValue *value)
+{
+	const int	left = hjg_program_load(writer, value);
+
+	if (left < 0)
+		return false;
+	*value = (HjgProgramValue) {
+		.nullable = value->nullable, .least = PG_INT64_MIN, .greatest = PG_INT64_MAX, .collected = -1,
+		.reg = hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_FLOAT, .left = left, .low = width})
+	};
+	return value->reg >= 0;
+}

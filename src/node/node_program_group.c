@@ -245,21 +245,6 @@ write_scales(HjgProgramWriter *writer, HjgProgramGroups *groups)
 	return true;
 }
 
-/* Have the numbers of floats in the place of their bits. */
-static bool
-number_floats(HjgProgramWriter *writer, int width, HjgProgramValue *value)
-{
-	const int	left = hjg_program_load(writer, value);
-
-	if (left < 0)
-		return false;
-	*value = (HjgProgramValue) {
-		.nullable = value->nullable, .least = PG_INT64_MIN, .greatest = PG_INT64_MAX, .collected = -1,
-		.reg = hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_FLOAT, .left = left, .low = width})
-	};
-	return value->reg >= 0;
-}
-
 static bool
 write_arguments(HjgProgramWriter *writer, HjgProgramGroups *groups)
 {
@@ -284,7 +269,7 @@ write_arguments(HjgProgramWriter *writer, HjgProgramGroups *groups)
 			return hjg_program_refuse(writer, "an argument has numerics of several scales");
 		if (argument->moments_wanted && !hjg_float_totals_are_sure_within(argument, value->least, value->greatest))
 			written.wants_extremes = true;
-		if (argument->floats && !number_floats(writer, argument->width, value))
+		if (argument->floats && !hjg_program_number_floats(writer, argument->width, value))
 			return false;
 		written.reg = value->reg;
 		written.greatest = Max(magnitude_of(value->least), magnitude_of(value->greatest));

@@ -11,40 +11,21 @@
  * not fit, core must evaluate the vector's rows, and may or may not raise an error. The branches of CASE may have different
  * scales; then each value has its own, and only whoever adds values up takes them so.
  *
- * Floats are their bits, and are computed as core computes them. Where a result is infinite or no number, or is zero and may
- * have been too small, core must evaluate the rows, too: it knows which of these are errors.
+ * Floats are their bits (vector_float.c).
  *
  * A branch is computed if a row takes it, for all rows of the vector. If one of them fails, that row may have taken another
  * branch, so core must evaluate the rows.
  *
  * An expression is a list of terms, in which arguments come before the terms that use them.
  */
-#include "vector/hjg_vector.h"
+#include "vector/hjg_vector_term.h"
 
 /* ---------- leaves ---------- */
 
 static void
-set_nulls(HjgVectorTerm *term, bool has_nulls)
-{
-	term->numbers.values = term->space;
-	term->numbers.isnull = has_nulls ? term->null_space : NULL;
-}
-
-/* Set the values of NULLs to 0; they are undefined or were computed from zeros. */
-static void
-clear_nulls(HjgVectorTerm *term, int nrows)
-{
-	int64_t	   *const space = term->space;
-	const bool *const isnull = term->null_space;
-
-	for (int i = 0; i < nrows; i++)
-		space[i] &= (int64_t) isnull[i] - 1;
-}
-
-static void
 load_nulls(HjgVectorTerm *term, const HjgVector *vector, int nrows)
 {
-	set_nulls(term, vector->has_nulls);
+	hjg_vector_term_set_nulls(term, vector->has_nulls);
 	if (vector->has_nulls)
 		memcpy(term->null_space, vector->isnull, nrows * sizeof(bool));
 }
@@ -82,7 +63,7 @@ load_column(HjgVectorTerm *term, const HjgVector *vector, int nrows)
 			return;
 	}
 	if (vector->has_nulls)
-		clear_nulls(term, nrows);
+		hjg_vector_term_clear_nulls(term, nrows);
 }
 #undef LOAD
 
@@ -106,7 +87,7 @@ hjg_vector_term_set_constant(HjgVectorTerm *term, int64_t value, int scale, bool
 	for (int i = 0; i < HJG_VECTOR_ROWS; i++)
 		term->space[i] = isnull ? 0 : value;
 	memset(term->null_space, isnull, HJG_VECTOR_ROWS * sizeof(bool));
-	set_nulls(term, isnull);
+	hjg_vector_term_set_nulls(term, isnull);
 	term->numbers.scale = scale;
 }
 
@@ -195,16 +176,6 @@ any_wrapped(const int64_t *wrapped, const bool *isnull, int nrows)
 	return any < 0;
 }
 
-/* Set the results to NULL where an argument is. */
-static void
-unite_nulls(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int nrows)
-{
-	set_nulls(term, left->isnull != NULL || right->isnull != NULL);
-	if (term->numbers.isnull != NULL)
-		for (int i = 0; i < nrows; i++)
-			term->null_space[i] = (left->isnull != NULL && left->isnull[i]) || (right->isnull != NULL && right->isnull[i]);
-}
-
 /*
  * Compute a term; returns 0, or the width of a result that does not fit. Not inlined, because nested terms would take its memory
  * once a level.
@@ -215,7 +186,7 @@ apply_term(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right,
 	const int	width = term->width;
 	int64_t		wrapped[HJG_VECTOR_ROWS];
 
-	unite_nulls(term, left, right, nrows);
+	hjg_vector_term_unite_nulls(term, left, right, nrows);
 	compute_integers(term->function, left->values, right->values, nrows, term->space);
 	if (width == 8 || width == HJG_NUMERIC_WIDTH)
 	{
@@ -224,7 +195,7 @@ apply_term(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right,
 			return width;
 	}
 	if (term->numbers.isnull != NULL)
-		clear_nulls(term, nrows);
+		hjg_vector_term_clear_nulls(term, nrows);
 	return (width == 2 || width == 4) && any_beyond(term->space, nrows, (int64_t) 1 << (8 * width - 1)) ? width : 0;
 }
 
@@ -255,72 +226,6 @@ apply_numeric(HjgVectorTerm *term, HjgNumbers left, HjgNumbers right, int nrows)
 		return HJG_LEFT_TO_CORE;
 	term->numbers.scale = scale;
 	return apply_term(term, &left, &right, nrows);
-}
-
-/* ---------- floats ---------- */
-
-/* Compute results by an expression of a and b, and whether they are odd by one of these and the result c. */
-#define COMPUTE_FLOATS(expr, is_odd) \
-	for (int i = 0; i < nrows; i++) \
-	{ \
-		const double a = hjg_vector_float_of_bits(left[i], 8); \
-		const double b = hjg_vector_float_of_bits(right[i], 8); \
-		const double c = (expr); \
-		memcpy(&result[i], &c, sizeof(c)); \
-		odd[i] = (is_odd) || c - c != 0; \
-	} \
-	break
-
-#define CONVERT_FLOATS(expr) \
-	for (int i = 0; i < nrows; i++) \
-	{ \
-		const double c = (expr); \
-		memcpy(&result[i], &c, sizeof(c)); \
-		odd[i] = false; \
-	} \
-	break
-
-static void
-compute_floats(HjgArithmeticKind kind, const int64_t *left, const int64_t *right, int nrows, int64_t *result, bool *odd)
-{
-	switch (kind)
-	{
-		case HJG_ARITHMETIC_PLUS:
-			COMPUTE_FLOATS(a + b, false);
-		case HJG_ARITHMETIC_MINUS:
-			COMPUTE_FLOATS(a - b, false);
-		case HJG_ARITHMETIC_TIMES:
-			COMPUTE_FLOATS(a * b, c == 0 && a != 0 && b != 0);
-		case HJG_ARITHMETIC_DIVIDE:
-			COMPUTE_FLOATS(a / b, c == 0 && a != 0);
-		case HJG_ARITHMETIC_NEGATE:
-			CONVERT_FLOATS(-hjg_vector_float_of_bits(left[i], 8));
-		case HJG_ARITHMETIC_OF_INTEGER:
-			CONVERT_FLOATS((double) left[i]);
-		case HJG_ARITHMETIC_OF_FLOAT4:
-			CONVERT_FLOATS(hjg_vector_float_of_bits(left[i], 4));
-		case HJG_ARITHMETIC_WIDEN:
-			break;
-	}
-}
-#undef COMPUTE_FLOATS
-#undef CONVERT_FLOATS
-
-/* Compute a term of floats; returns 0, or HJG_LEFT_TO_CORE if a result may be an error. */
-static __attribute__((noinline)) int
-apply_floats(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int nrows)
-{
-	bool		odd[HJG_VECTOR_ROWS];
-
-	unite_nulls(term, left, right, nrows);
-	compute_floats(term->function, left->values, right->values, nrows, term->space, odd);
-	if (term->numbers.isnull != NULL)
-	{
-		clear_nulls(term, nrows);
-		for (int i = 0; i < nrows; i++)
-			odd[i] &= !term->null_space[i];
-	}
-	return memchr(odd, 1, nrows) != NULL ? HJG_LEFT_TO_CORE : 0;
 }
 
 /* ---------- fields of dates ---------- */
@@ -417,12 +322,12 @@ apply_date_field(HjgVectorTerm *term, const HjgNumbers *dates, int nrows)
 		odd |= dates->values[i] >= HJG_DATE_END || dates->values[i] == INT32_MIN;
 	if (odd)
 		return HJG_LEFT_TO_CORE;
-	set_nulls(term, dates->isnull != NULL);
+	hjg_vector_term_set_nulls(term, dates->isnull != NULL);
 	compute_field(term->field, dates->values, nrows, term->space);
 	if (dates->isnull != NULL)
 	{
 		memcpy(term->null_space, dates->isnull, nrows * sizeof(bool));
-		clear_nulls(term, nrows);
+		hjg_vector_term_clear_nulls(term, nrows);
 	}
 	term->numbers.scale = 0;
 	return 0;
@@ -460,11 +365,11 @@ apply_date_trunc(HjgVectorTerm *term, const HjgNumbers *dates, int nrows)
 		odd |= !infinite && (date >= HJG_DATE_END || first < HJG_TIMESTAMP_FIRST);
 		space[i] = !infinite ? first : date < 0 ? INT64_MIN : INT64_MAX;
 	}
-	set_nulls(term, dates->isnull != NULL);
+	hjg_vector_term_set_nulls(term, dates->isnull != NULL);
 	if (dates->isnull != NULL)
 	{
 		memcpy(term->null_space, dates->isnull, nrows * sizeof(bool));
-		clear_nulls(term, nrows);
+		hjg_vector_term_clear_nulls(term, nrows);
 	}
 	term->numbers.scale = 0;
 	return odd ? HJG_LEFT_TO_CORE : 0;
@@ -544,7 +449,7 @@ eval_branches(HjgVectorTerm *terms, HjgVectorTerm *term, const HjgVector *vector
 	for (int b = 0; b < term->nbranches && any_row(rows.asking, nrows); b++)
 		if (eval_branch(terms, term, &term->branches[b], vectors, nrows, &rows) != 0)
 			return HJG_LEFT_TO_CORE;
-	set_nulls(term, any_row(term->null_space, nrows));
+	hjg_vector_term_set_nulls(term, any_row(term->null_space, nrows));
 	term->numbers.scale = rows.scale >= 0 ? rows.scale : 0;
 	term->numbers.scales = rows.scales_differ ? term->scale_space : NULL;
 	return 0;
@@ -575,7 +480,7 @@ eval_function(HjgVectorTerm *terms, HjgVectorTerm *term, const HjgVector *vector
 			break;
 	}
 	if (term->width == HJG_FLOAT_WIDTH)
-		return apply_floats(term, &terms[term->left].numbers, &terms[term->right].numbers, nrows);
+		return hjg_vector_apply_floats(term, &terms[term->left].numbers, &terms[term->right].numbers, nrows);
 	return term->width == HJG_NUMERIC_WIDTH ? apply_numeric(term, terms[term->left].numbers, terms[term->right].numbers, nrows) :
 		apply_term(term, &terms[term->left].numbers, &terms[term->right].numbers, nrows);
 }
