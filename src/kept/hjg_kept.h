@@ -181,8 +181,8 @@ typedef struct HjgKeptColumn
 } HjgKeptColumn;
 
 /*
- * A segment. What a reader sees of it does not change, except for map_lsn, fit, the counts, and hints on buffers. What every use looks at is together,
- * in few cache lines; what is before it belongs to single blocks.
+ * A segment. What a reader sees of it does not change, except for map_lsn, log_end, fit, the counts, and hints on buffers. What every
+ * use looks at is together, in few cache lines; what is before it belongs to single blocks.
  */
 typedef struct HjgKeptSegment
 {
@@ -202,6 +202,7 @@ typedef struct HjgKeptSegment
 	pg_atomic_uint32 recent;	/* uses that eviction has not yet forgotten */
 	pg_atomic_uint32 nread;		/* blocks of it that were read live since it was made */
 	pg_atomic_uint64 map_lsn;	/* see kept_valid.c */
+	pg_atomic_uint64 log_end;	/* likewise; 0: pages were not asked yet */
 	pg_atomic_uint64 fit[HJG_KEPT_BLOCK_WORDS]; /* HjgKeptBlocks: the same to all when it was made, and not known to have changed since */
 	HjgKeptBlocks settled;		/* those that were not all-visible */
 	HjgKeptColumn columns[FLEXIBLE_ARRAY_MEMBER];
@@ -427,6 +428,7 @@ typedef struct HjgKeptLook
 	uint32		first;			/* the segments */
 	uint32		end;
 	BlockNumber nblocks;		/* of the table */
+	XLogRecPtr	log_end;		/* of the server, before the look */
 	XLogRecPtr	map_lsn;		/* of the page; InvalidXLogRecPtr: there is none */
 	int			room;			/* segments for which there is space */
 	HjgKeptBlocks *visible;
@@ -445,8 +447,8 @@ extern PGDLLEXPORT const HjgKeptBlocks *hjg_kept_look(Relation relation, uint32 
 /* Find the blocks of a segment that may be served. Returns how many they are. */
 extern PGDLLEXPORT int hjg_kept_validate(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look, BufferAccessStrategy strategy,
 										 HjgKeptBlocks *valid);
-/* Find the blocks of a patch that may be served, of a table of so many blocks: all pages are asked. */
-extern void hjg_kept_validate_patch(Relation relation, HjgKeptSegment *patch, BlockNumber nblocks, BufferAccessStrategy strategy, HjgKeptBlocks *valid);
+/* Find the blocks of a patch that may be served. The look is one at any page of the map. */
+extern void hjg_kept_validate_patch(Relation relation, HjgKeptSegment *patch, const HjgKeptLook *look, BufferAccessStrategy strategy, HjgKeptBlocks *valid);
 /*
  * Collect the rows of a heap page, under its share lock, if all snapshots see the same ones; returns how many they are, or -1. Gets the
  * page's LSN. all_visible: the map said so before. horizon: of GetOldestNonRemovableTransactionId().

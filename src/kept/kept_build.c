@@ -572,6 +572,7 @@ hjg_kept_builder_finish(HjgKeptBuilder *builder, HjgKeptHold *hold, uint32 numbe
 	segment->settled = builder->settled;
 	pg_atomic_init_u32(&segment->nread, 0);
 	pg_atomic_init_u64(&segment->map_lsn, map_lsn);
+	pg_atomic_init_u64(&segment->log_end, InvalidXLogRecPtr);
 	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
 		pg_atomic_init_u64(&segment->fit[w], builder->kept.words[w]);
 	memcpy(segment->lsn, builder->lsn, sizeof(segment->lsn));

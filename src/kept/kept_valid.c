@@ -27,6 +27,11 @@
  *
  * The blocks of a patch are from all over a group of segments; by 1 and 3, their pages are asked each time.
  *
+ * Not asking. Where nothing was written to the log since the pages of a segment were asked, they are not asked again: 1 and 3 look for
+ * changes that are logged. Where the log ends is read after the snapshot was taken, and before the map is looked at. A change is logged
+ * under the page's exclusive lock, which is held until the page has its new LSN, and before its transaction commits. So one that a
+ * snapshot sees is in the log before that end; and if it is there, who asks the page later meets the new LSN.
+ *
  * By 2, a look from before a change, whose bit is set, may meet a block that was kept after it, as clearing a bit does not stamp the map.
  * The snapshot of that look was there when the block was kept, so it sees the rows that all see.
  *
@@ -64,8 +69,10 @@
 #include "access/transam.h"
 #include "access/visibilitymap.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
+#include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -165,6 +172,7 @@ look_at_page(Relation relation, uint32 number, BlockNumber nblocks, HjgKeptLook 
 	look->first = number / HJG_MAP_SEGMENTS * HJG_MAP_SEGMENTS;
 	look->end = Max(Min(look->first + HJG_MAP_SEGMENTS, hjg_kept_count_segments(nblocks)), number + 1);
 	look->nblocks = nblocks;
+	look->log_end = GetXLogInsertRecPtr();
 	look->map_lsn = InvalidXLogRecPtr;
 	make_room(look);
 	(void) visibilitymap_get_status(relation, hjg_kept_first_block(number), &map);	/* pins the page, if there is one */
@@ -247,7 +255,7 @@ pin_likely(Relation relation, BlockNumber block, Buffer *likely, BufferAccessStr
 	return *likely = ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
 }
 
-/* Have memory supply the pages of the next PREFETCH_BLOCKS of these blocks, from b on; returns the one behind them. */
+/* Have memory supply the buffers of the next PREFETCH_BLOCKS of these blocks, from b on; returns the one behind them. */
 static int
 prefetch_pages(const HjgKeptSegment *segment, const HjgKeptBlocks *asked, int b)
 {
@@ -256,7 +264,10 @@ prefetch_pages(const HjgKeptSegment *segment, const HjgKeptBlocks *asked, int b)
 		const Buffer likely = segment->likely[b];
 
 		if (is_buffer(likely))
+		{
+			__builtin_prefetch(GetBufferDescriptor(likely - 1), 1);
 			__builtin_prefetch(BufferGetPage(likely));
+		}
 		b = hjg_kept_blocks_next(asked, b + 1, HJG_KEPT_BLOCKS, true);
 	}
 	return b;
@@ -295,32 +306,72 @@ ask_pages(Relation relation, HjgKeptSegment *segment, const HjgKeptBlocks *asked
 	return same;
 }
 
-void
-hjg_kept_validate_patch(Relation relation, HjgKeptSegment *patch, BlockNumber nblocks, BufferAccessStrategy strategy, HjgKeptBlocks *valid)
+/*
+ * Were all blocks that are fit valid when the log ended where it did before the look? To be asked before what is fit is read: who notes
+ * that has noted before what is unfit.
+ */
+static bool
+is_log_same(const HjgKeptSegment *segment, const HjgKeptLook *look)
 {
+	const bool	same = pg_atomic_read_u64(unconstify(pg_atomic_uint64 *, &segment->log_end)) == look->log_end;
+
+	pg_read_barrier();
+	return same;
+}
+
+/* Note that all blocks that are fit were valid after the look. */
+static void
+note_log_end(HjgKeptSegment *segment, const HjgKeptLook *look)
+{
+	pg_memory_barrier();
+	pg_atomic_write_u64(&segment->log_end, look->log_end);
+}
+
+void
+hjg_kept_validate_patch(Relation relation, HjgKeptSegment *patch, const HjgKeptLook *look, BufferAccessStrategy strategy, HjgKeptBlocks *valid)
+{
+	const bool	asks = !is_log_same(patch, look);
+	bool		longer = false;
+
 	*valid = hjg_kept_fit_blocks(patch);
 	for (int b = 0; b < patch->nblocks; b++)
-		if (hjg_kept_block(patch, b) >= nblocks)
+		if (hjg_kept_block(patch, b) >= look->nblocks)
+		{
 			hjg_kept_blocks_remove(valid, b);
+			longer = true;
+		}
+	if (!asks)
+		return;
 	*valid = ask_pages(relation, patch, valid, strategy);
+	/* blocks behind the table's end were not asked */
+	if (!longer)
+		note_log_end(patch, look);
 }
 
 int
 hjg_kept_validate(Relation relation, HjgKeptSegment *segment, const HjgKeptLook *look, BufferAccessStrategy strategy, HjgKeptBlocks *valid)
 {
 	const HjgKeptBlocks *visible = &look->visible[segment->number - look->first];
+	const bool	asks = !is_log_same(segment, look);
 	uint64		map_lsn = pg_atomic_read_u64(&segment->map_lsn);
+	HjgKeptBlocks fit;
 	HjgKeptBlocks asked;
 	HjgKeptBlocks same;
 
 	pg_read_barrier();
-	*valid = hjg_kept_fit_blocks(segment);
+	fit = *valid = hjg_kept_fit_blocks(segment);
 	/* the table may have become shorter */
 	cut_off(valid, hjg_kept_count_blocks(segment->number, look->nblocks));
 	asked = *valid;
 	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS && map_lsn == look->map_lsn; w++)
 		asked.words[w] &= ~visible->words[w];
+	if (!asks || hjg_kept_blocks_count(&asked) == 0)
+		return hjg_kept_blocks_count(valid);
+
 	same = ask_pages(relation, segment, &asked, strategy);
+	/* blocks behind the table's end were not asked */
+	if (memcmp(&fit, valid, sizeof(fit)) == 0)
+		note_log_end(segment, look);
 	for (int w = 0; w < HJG_KEPT_BLOCK_WORDS; w++)
 		valid->words[w] &= ~asked.words[w] | same.words[w];
 	/* a process that sees the new LSN must not see blocks that are unfit: the compare-and-exchange is a barrier */

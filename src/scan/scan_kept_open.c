@@ -474,7 +474,8 @@ hjg_scan_kept_open_patch(HjgKeptOpener *opener, uint32 number, BufferAccessStrat
 	if (find_columns(opener) != HJG_KEPT_FOUND)
 		return;
 	hjg_kept_note_use(open->segment);
-	hjg_kept_validate_patch(opener->relation, open->segment, opener->nblocks, strategy, &open->valid);
+	(void) hjg_kept_look(opener->relation, (number & ~HJG_KEPT_PATCH) * HJG_KEPT_PATCHED, opener->nblocks, &opener->look);
+	hjg_kept_validate_patch(opener->relation, open->segment, &opener->look, strategy, &open->valid);
 	open->excluded = is_excluded(opener, false);
 	if (!is_trusted(opener, strategy))
 		open->valid = (HjgKeptBlocks) {0};

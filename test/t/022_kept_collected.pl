@@ -27,7 +27,7 @@ sub told
 }
 
 sql("CREATE FUNCTION collected_rows(text, float8) RETURNS SETOF record LANGUAGE c STRICT AS '$module'",
-	map { "CREATE FUNCTION $_ LANGUAGE c STRICT AS '$module'" } 'collect_and_fail(text) RETURNS void', 'kept_ids(text) RETURNS bigint[]',
+	map { "CREATE FUNCTION $_ LANGUAGE c STRICT AS '$module'" } 'collect_and_fail(text) RETURNS void', 'pages_asked(text, text) RETURNS bigint', 'kept_ids(text) RETURNS bigint[]',
 	'kept_pins(regclass) RETURNS bigint', 'wrong_looks(regclass) RETURNS bigint', 'late_look(regclass, text) RETURNS int');
 
 # --- 12 segments of 256 blocks, the last one cut
@@ -97,6 +97,26 @@ like(is_collected('', 'a block of a patch that changed', 0.1), qr/served, 0 skip
 sql('UPDATE t SET w = w || 0 WHERE id IN (8001, 12001, 16001) OR id % 1000 = 3');
 like(is_collected('', 'many that changed', 0.1), qr/served, 0 skipped, \d\d+ live$/, 'they are read');
 like(is_collected('', 'a patch that was made anew', 0.1), qr/served, 0 skipped, 0 live$/, 'it has the old blocks, too');
+
+# --- pages are asked again only if something was written to the log; the server's processes write to it by themselves, but seldom
+sub asked
+{
+	my ($table, $statement) = @_;
+	return sql("SELECT pages_asked('SELECT id FROM $table', \$\$$statement\$\$)");
+}
+my $log = q{SELECT pg_logical_emit_message(false, 'test', 'written')};
+sql('CREATE TABLE young AS SELECT g AS id FROM generate_series(1, 100000) g', q{SELECT hjoin_gpu_keep('young')});
+my %pages = (t => 30, young => sql(q{SELECT pg_relation_size('young') / 8192}));
+foreach my $table ('t', 'young')
+{
+	ok(scalar(grep { asked($table, 'SELECT 1') < 5 } 1 .. 3), "$table: nothing was written, and no page is asked");
+	cmp_ok(asked($table, $log), '>=', $pages{$table}, 'else all are, that the map does not vouch for');
+}
+sql('UPDATE t SET v = v + 1 WHERE id = 12001', 'UPDATE young SET id = -id WHERE id = 5');
+like(is_collected('', 'a page that has changed since it was asked', 0.1), qr/served, 0 skipped, [12] live$/, 'it is read');
+is(sql(q{SELECT sum(id) FROM collected_rows('SELECT id FROM young', 1) AS t(id int)}), sql('SELECT sum(id) FROM young'), 'and in a table without a map');
+sql('DROP TABLE young');
+
 sql('DELETE FROM t WHERE id > 50000', 'VACUUM t');
 cmp_ok($npages, '>', sql(q{SELECT pg_relation_size('t') / 8192}), 'the end of the table is cut off');
 is_collected('', 'blocks of a patch that are cut off', 0.1);

@@ -10,6 +10,7 @@
 #include "access/relation.h"
 #include "access/visibilitymap.h"
 #include "executor/executor.h"
+#include "executor/instrument.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -28,6 +29,7 @@ PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(collected_rows);
 PG_FUNCTION_INFO_V1(collect_and_fail);
+PG_FUNCTION_INFO_V1(pages_asked);
 PG_FUNCTION_INFO_V1(kept_ids);
 PG_FUNCTION_INFO_V1(kept_pins);
 PG_FUNCTION_INFO_V1(wrong_looks);
@@ -148,6 +150,27 @@ collect_and_fail(PG_FUNCTION_ARGS)
 
 	(void) start_and_collect(text_to_cstring(PG_GETARG_TEXT_PP(0)), 1, &collection);
 	elog(ERROR, "failed with %d segments", collection.nsegments);
+}
+
+/* pages_asked(query, statement): the pages that are pinned when its rows are collected once more, after the statement */
+Datum
+pages_asked(PG_FUNCTION_ARGS)
+{
+	const char *query = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	HjgCollection collection;
+	QueryDesc  *desc;
+	int64		before;
+
+	desc = start_and_collect(query, 1, &collection);
+	end_query(desc, &collection);
+	SPI_connect();
+	SPI_execute(text_to_cstring(PG_GETARG_TEXT_PP(1)), false, 0);
+	SPI_finish();
+	before = pgBufferUsage.shared_blks_hit + pgBufferUsage.shared_blks_read;
+	desc = start_and_collect(query, 1, &collection);
+	before -= pgBufferUsage.shared_blks_hit + pgBufferUsage.shared_blks_read;
+	end_query(desc, &collection);
+	PG_RETURN_INT64(-before);
 }
 
 /* kept_ids(query): the numbers of all columns that it would read; and their places are in the file, which a new descriptor can read but not write */
