@@ -201,15 +201,33 @@ copy_value(void *values, int row, const char *at, int width)
 		((uint64 *) values)[row] = *(const uint64 *) at;
 }
 
+/* Prefetch a row of the next page, at the place where it is on this page, up to the last column. If it is elsewhere, only the prefetching is lost. */
+static inline void
+prefetch_row(const char *next_tuple, int far_off)
+{
+	const int	near_off = Max((int) offsetof(HeapTupleHeaderData, t_infomask), far_off - MAX_PREFETCH_BYTES);
+
+	__builtin_prefetch(next_tuple + offsetof(HeapTupleHeaderData, t_infomask));
+	for (int off = far_off; off > near_off; off -= CACHE_LINE_BYTES)
+		__builtin_prefetch(next_tuple + off);
+}
+
+/* Prefetch rows of the next page from this one on. */
+static void
+prefetch_rows(const HjgHeapReader *reader, const HjgHeapPage *page, int row, int end)
+{
+	for (; row < end; row++)
+		prefetch_row(PageGetItem(page->page, PageGetItemId(page->page, page->rows[row])) + (page->next - page->page), reader->far_off);
+}
+
 /*
  * Find each row's data and the rows that are not plain, and copy the columns of these widths. Copying them here, not in
  * separate passes, reads them while their cache lines come from memory: 10 to 18 % less time for two int4.
  *
- * Meanwhile the scan's next page is prefetched: rows at the places that they have on this page, up to the last column. If
- * they are elsewhere, only the prefetching is lost.
+ * Meanwhile the first `nahead` rows of the scan's next page are prefetched.
  */
 static pg_attribute_always_inline void
-find_rows(HjgHeapReader *reader, const HjgHeapPage *heap_page, int width, int width2)
+find_rows(HjgHeapReader *reader, const HjgHeapPage *heap_page, int nahead, int width, int width2)
 {
 	const Page	page = heap_page->page;
 	const OffsetNumber *const rows = heap_page->rows;
@@ -221,7 +239,6 @@ find_rows(HjgHeapReader *reader, const HjgHeapPage *heap_page, int width, int wi
 	const int	off = width > 0 ? hjg_scan_heap_column_off(reader, reader->early[0]) : 0;
 	const int	off2 = width2 > 0 ? hjg_scan_heap_column_off(reader, reader->early[1]) : 0;
 	const int	far_off = reader->far_off;
-	const int	near_off = Max((int) offsetof(HeapTupleHeaderData, t_infomask), far_off - MAX_PREFETCH_BYTES);
 	const int	natts = reader->natts;
 	const char **const data = reader->data;
 	const char *const zeros = reader->zeros;
@@ -235,13 +252,9 @@ find_rows(HjgHeapReader *reader, const HjgHeapPage *heap_page, int width, int wi
 		HeapTupleHeader tuple = (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, rows[i]));
 		const char *at = (char *) tuple + tuple->t_hoff;
 
-		if (ahead)
-		{
-			__builtin_prefetch((char *) &tuple->t_infomask + step);
-			for (int ahead_off = far_off; ahead_off > near_off; ahead_off -= CACHE_LINE_BYTES)
-				__builtin_prefetch((char *) tuple + ahead_off + step);
-		}
-		else if (i + PREFETCH_ROWS < nrows)
+		if (i < nahead)
+			prefetch_row((char *) tuple + step, far_off);
+		else if (!ahead && i + PREFETCH_ROWS < nrows)
 			__builtin_prefetch(PageGetItem(page, PageGetItemId(page, rows[i + PREFETCH_ROWS])));
 		if (unlikely(!is_plain(tuple, natts)))
 		{
@@ -257,25 +270,25 @@ find_rows(HjgHeapReader *reader, const HjgHeapPage *heap_page, int width, int wi
 
 /* Call find_rows() for the widths of the reader's early columns. */
 static void
-find_rows_and_copy(HjgHeapReader *reader, const HjgHeapPage *page)
+find_rows_and_copy(HjgHeapReader *reader, const HjgHeapPage *page, int nahead)
 {
 	const int	width = reader->early_width[0];
 	const int	width2 = reader->early_width[1];
 
 	if (width == 0)
-		find_rows(reader, page, 0, 0);
+		find_rows(reader, page, nahead, 0, 0);
 	else if (width == 4 && width2 == 0)
-		find_rows(reader, page, 4, 0);
+		find_rows(reader, page, nahead, 4, 0);
 	else if (width == 4 && width2 == 4)
-		find_rows(reader, page, 4, 4);
+		find_rows(reader, page, nahead, 4, 4);
 	else if (width == 4)
-		find_rows(reader, page, 4, 8);
+		find_rows(reader, page, nahead, 4, 8);
 	else if (width2 == 0)
-		find_rows(reader, page, 8, 0);
+		find_rows(reader, page, nahead, 8, 0);
 	else if (width2 == 4)
-		find_rows(reader, page, 8, 4);
+		find_rows(reader, page, nahead, 8, 4);
 	else
-		find_rows(reader, page, 8, 8);
+		find_rows(reader, page, nahead, 8, 8);
 }
 
 /* Copy a column of all rows, at this offset from data[]. */
@@ -329,6 +342,13 @@ step_to(HjgHeapReader *reader, const HjgReaderAttribute *att, int nrows)
 		{
 			const char *at = ends[i];
 
+			/* most are short, and follow without padding */
+			if (likely(VARATT_IS_1B(at) && !VARATT_IS_1B_E(at)))
+			{
+				starts[i] = at;
+				ends[i] = at + VARSIZE_1B(at);
+				continue;
+			}
 			if (!VARATT_NOT_PAD_BYTE(at))
 				at = (const char *) (((uintptr_t) at + padding) & ~padding);
 			starts[i] = at;
@@ -345,16 +365,22 @@ step_to(HjgHeapReader *reader, const HjgReaderAttribute *att, int nrows)
 /*
  * Read the attributes after the fixed ones, for all rows; rows that are not plain are walked over as zeros. Attribute by
  * attribute, no row waits for the row before it, which takes a third less time than row by row.
+ *
+ * Meanwhile the rows of the next page behind the first `nahead` are prefetched, as many with each attribute: a core waits if it asks
+ * memory for more than a few lines at once.
  */
 static void
-walk_plain(HjgHeapReader *reader, int nrows)
+walk_plain(HjgHeapReader *reader, const HjgHeapPage *page, int nahead)
 {
+	const int	nrows = page->nrows;
+
 	for (int i = 0; i < nrows; i++)
 		reader->ends[i] = reader->data[i] + reader->walk_off;
-	for (int a = reader->walk_first; a < reader->natts; a++)
+	for (int a = reader->walk_first, row = nahead; a < reader->natts; a++, row += nahead)
 	{
 		const HjgReaderAttribute *att = &reader->attributes[a];
 
+		prefetch_rows(reader, page, row, Min(row + nahead, nrows));
 		step_to(reader, att, nrows);
 		for (int c = att->column; c >= 0; c = reader->columns[c].next_same)
 			read_fixed(reader->starts, &reader->columns[c].part, 0, nrows);
@@ -434,6 +460,9 @@ void
 hjg_scan_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first)
 {
 	const int	nrows = page->nrows;
+	/* rows of the next page that are prefetched at a time: while rows are found, and with each attribute of a walk */
+	const int	ntimes = 1 + reader->natts - reader->walk_first;
+	const int	nahead = page->next != NULL ? (nrows + ntimes - 1) / ntimes : 0;
 
 	if (reader->natts == 0)
 		return;
@@ -445,7 +474,7 @@ hjg_scan_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first)
 		end_parts(reader, first, nrows);
 		return;
 	}
-	find_rows_and_copy(reader, page);
+	find_rows_and_copy(reader, page, nahead);
 	for (int c = 0; c < reader->ncolumns; c++)
 	{
 		int			off = hjg_scan_heap_column_off(reader, c);
@@ -454,7 +483,7 @@ hjg_scan_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first)
 			read_fixed(reader->data, &reader->columns[c].part, off, nrows);
 	}
 	if (reader->walk_first < reader->natts)
-		walk_plain(reader, nrows);
+		walk_plain(reader, page, nahead);
 	for (int i = 0; i < reader->nothers; i++)
 	{
 		int			row = reader->others[i];
