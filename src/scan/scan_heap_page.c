@@ -34,6 +34,9 @@
 #include "storage/read_stream.h"
 #endif
 
+/* Buffers in which a block is looked for, before the mapping table is. */
+#define NEAR_BUFFERS 8
+
 bool
 hjg_scan_heap_readable(Relation relation)
 {
@@ -186,7 +189,7 @@ is_next_adjacent(const HeapScanDescData *scan, const HjgHeapPage *page)
 
 /*
  * Find the buffer that probably holds a block; InvalidBuffer if it is in no buffer. Tables that were read into the pool in order are there
- * in order, which saves a search of the mapping table and its locks.
+ * in order, or a few buffers further if several processes have read them, which saves a search of the mapping table and its locks.
  */
 static Buffer
 find_buffer(Relation relation, BlockNumber block, Buffer likely)
@@ -196,8 +199,9 @@ find_buffer(Relation relation, BlockNumber block, Buffer likely)
 	uint32		hash;
 	int			buffer_ix;
 
-	if (likely <= NBuffers && BufferIsValid(likely) && seems_to_hold(likely, relation, block))
-		return likely;
+	for (Buffer near = Max(likely, 1); near < Min(likely + NEAR_BUFFERS, NBuffers + 1); near++)
+		if (seems_to_hold(near, relation, block))
+			return near;
 	HJG_INIT_TAG(&tag, relation, block);
 	hash = BufTableHashCode(&tag);
 	lock = BufMappingPartitionLock(hash);
