@@ -361,5 +361,10 @@ extern bool hjg_program_write_filter(HjgProgramWriter *writer, const HjgFilter *
 extern bool hjg_program_write_argument(HjgProgramWriter *writer, HjgArgument *argument, HjgProgramValue *values, HjgProgramValue *result);
 /* Have the numbers of floats of so many bytes (HJG_PROGRAM_FLOAT) in the place of their bits. */
 extern bool hjg_program_number_floats(HjgProgramWriter *writer, int width, HjgProgramValue *value);
+/*
+ * Write the order of a group's sum of float8: 0 and -0 are equal, and sums that are not finite are the first ones, so that the node gets to see
+ * them. Returns the register, or -1.
+ */
+extern int	hjg_program_order_sums(HjgProgramWriter *writer, HjgProgramValue *sum, bool descending);
 
 #endif							/* HJG_PROGRAM_WRITE_H */

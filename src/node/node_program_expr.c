@@ -335,3 +335,23 @@ hjg_program_number_floats(HjgProgramWriter *writer, int width, HjgProgramValue *
 	};
 	return value->reg >= 0;
 }
+
+int
+hjg_program_order_sums(HjgProgramWriter *writer, HjgProgramValue *sum, bool descending)
+{
+	/* the numbers of the finite doubles, with one for 0 and -0 */
+	const int64 greatest = INT64CONST(0x7FEFFFFFFFFFFFFF);
+	const int	number = hjg_program_number_floats(writer, sizeof(double), sum) ? sum->reg : -1;
+	const int	negative = number < 0 ? -1 :
+		hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_IN_RANGE, .left = number, .low = PG_INT64_MIN, .high = -1});
+	const int	order = negative < 0 ? -1 :
+		hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_ADD, .left = number, .right = negative});
+	const int	infinite = order < 0 ? -1 :
+		hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_NOT_IN_RANGE, .left = order, .low = -greatest, .high = greatest});
+	const int	first = infinite < 0 ? -1 :
+		hjg_program_step_new(writer, (HjgProgramStep) {.op = HJG_PROGRAM_CONSTANT, .low = descending ? PG_INT64_MAX : PG_INT64_MIN});
+
+	if (first < 0 || !hjg_program_step(writer, (HjgProgramStep) {.op = HJG_PROGRAM_MOVE_IF, .to = order, .left = infinite, .right = first}))
+		return -1;
+	return order;
+}

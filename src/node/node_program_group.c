@@ -521,25 +521,47 @@ make_having(HjgAggregateState *state, const Bitmapset *known, HjgFilter *all)
 	return whole;
 }
 
+/* Describe a column of the scan tuple as the sum of floats of a group; false if it is none. */
+static bool
+describe_float_sum(const HjgProgramGroups *groups, int column, HjgProgramValue *sum)
+{
+	const int	a = column - groups->state->child.ncolumns;
+	const HjgAggregate *aggregate = a >= 0 ? &groups->state->aggregation->aggregates[a] : NULL;
+
+	if (aggregate == NULL || aggregate->kind != HJG_AGGREGATE_FLOAT_SUM)
+		return false;
+	*sum = (HjgProgramValue) {
+		.nullable = true, .least = PG_INT64_MIN, .greatest = PG_INT64_MAX, .collected = -1, .reg = -1,
+		.of_group = 1 + HJG_PROGRAM_GROUP_VALUE(groups->nkeys, aggregate->argument, HJG_PROGRAM_GROUP_SUM)
+	};
+	return true;
+}
+
 /* Write the order of the first groups, if the plan has one and it is known. */
 static bool
-write_order(HjgProgramWriter *writer, const HjgAggregateState *state, const Bitmapset *known, HjgProgramValue *values, HjgProgram *head)
+write_order(HjgProgramWriter *writer, const HjgProgramGroups *groups, const Bitmapset *known, HjgProgramValue *values, HjgProgram *head)
 {
-	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	const CustomScan *cscan = castNode(CustomScan, groups->state->css.ss.ps.plan);
 	const List *expr = list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_ORDER);
 	const List *first = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_FIRST);
 	const Var  *var = expr != NIL ? (const Var *) hjg_scan_strip_relabel(linitial(expr)) : NULL;
+	HjgProgramValue sum;
 	int			reg;
 
-	if (var == NULL || !IsA(var, Var) || !bms_is_member(var->varattno - 1, known) || values[var->varattno - 1].form > HJG_VALUE_NUMBER)
+	if (var == NULL || !IsA(var, Var))
 		return true;
-	reg = hjg_program_load(writer, &values[var->varattno - 1]);
+	head->descending = list_nth_int(first, HJG_AGGREGATE_FIRST_DESCENDING);
+	head->nulls_first = list_nth_int(first, HJG_AGGREGATE_FIRST_NULLS_FIRST);
+	if (describe_float_sum(groups, var->varattno - 1, &sum))
+		reg = hjg_program_order_sums(writer, &sum, head->descending);
+	else if (bms_is_member(var->varattno - 1, known) && values[var->varattno - 1].form <= HJG_VALUE_NUMBER)
+		reg = hjg_program_load(writer, &values[var->varattno - 1]);
+	else
+		return true;
 	if (reg < 0)
 		return false;
 	head->order = reg;
 	head->first_groups = list_nth_int(first, HJG_AGGREGATE_FIRST_GROUPS);
-	head->descending = list_nth_int(first, HJG_AGGREGATE_FIRST_DESCENDING);
-	head->nulls_first = list_nth_int(first, HJG_AGGREGATE_FIRST_NULLS_FIRST);
 	return true;
 }
 
@@ -554,7 +576,7 @@ hjg_program_write_result(HjgProgramWriter *writer, HjgProgramGroups *groups, Hjg
 		return true;
 	hjg_program_begin_groups(writer);
 	head->first_step = writer->pipeline.first_step;
-	if (make_having(groups->state, known, &having) && !write_order(writer, groups->state, known, values, head))
+	if (make_having(groups->state, known, &having) && !write_order(writer, groups, known, values, head))
 		return false;
 	if (!hjg_program_write_filter(writer, &having, NULL, values))
 		return false;

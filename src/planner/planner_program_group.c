@@ -153,12 +153,14 @@ constant_count(const Node *count)
 	return count == NULL ? 0 : IsA(count, Const) && !((const Const *) count)->constisnull ? DatumGetInt64(((const Const *) count)->constvalue) : -1;
 }
 
-/* Do values of the type ascend as the integers that programs have of them? */
+/* Do values of an expression ascend as the integers that programs have of them? Those of sums of floats do. */
 static bool
-is_ordered_type(Oid type)
+is_ordered(const Expr *expr)
 {
+	const Oid	type = exprType((const Node *) expr);
+
 	return type == INT2OID || type == INT4OID || type == INT8OID || type == NUMERICOID || type == DATEOID || type == TIMEOID ||
-		type == TIMESTAMPOID || type == TIMESTAMPTZOID;
+		type == TIMESTAMPOID || type == TIMESTAMPTZOID || (IsA(expr, Aggref) && ((const Aggref *) expr)->aggfnoid == F_SUM_FLOAT8);
 }
 
 /* Find which groups the query wants: the first ones by a column or an aggregate, of which all that are equal to the last one count. */
@@ -179,7 +181,7 @@ find_first_groups(const PlannerInfo *root, const HjgGrouping *grouping, const Pr
 	clause = linitial(parse->sortClause);
 	expr = hjg_scan_strip_relabel(get_sortgroupclause_expr((SortGroupClause *) clause, root->processed_tlist));
 	type = lookup_type_cache(exprType((Node *) expr), TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
-	if (!is_ordered_type(type->type_id) || (clause->sortop != type->lt_opr && clause->sortop != type->gt_opr) ||
+	if (!is_ordered(expr) || (clause->sortop != type->lt_opr && clause->sortop != type->gt_opr) ||
 		!(IsA(expr, Aggref) ? list_member(grouping->aggregates, expr) : list_member(columns->numbered, expr)))
 		return first;
 	return (HjgFirstGroups) {

@@ -298,10 +298,15 @@ is_cores($node, $_->[0], $_->[1], "floats: $_->[0]", $floats) for
 	[ 'SELECT o.priority, sum(g.value), max(g.narrow) FROM gauges g JOIN orders o ON o.id = g.id WHERE o.customer < 90 GROUP BY 1 ORDER BY 1', 1 ],
 	[ 'SELECT c.id, count(g.id), sum(g.value), avg(g.narrow) FROM customers c LEFT JOIN gauges g ON g.place = c.id GROUP BY 1 ORDER BY 1', 1 ],
 	[ 'SELECT place, sum(value) AS s FROM gauges GROUP BY 1 HAVING sum(value) > -100 ORDER BY 2 DESC, 1 LIMIT 4', 1 ], [ 'SELECT count(*), sum(value) FROM gauges WHERE value > 3.5 AND odd <= 1', -1 ],
+	# the first groups by a sum; 0 and -0 are equal
+	(map { [ "SELECT id / 2, sum(value) FROM gauges GROUP BY 1 ORDER BY 2 $_, 1 LIMIT 7 OFFSET 2", 1 ] } 'DESC', 'DESC NULLS LAST', 'NULLS FIRST', ''),
+	(map { [ "SELECT id, sum(CASE WHEN id % 2 = 0 THEN zero ELSE 0 END) FROM gauges GROUP BY 1 ORDER BY 2 $_, 1 LIMIT 6", 1 ] } 'DESC', ''),
+	[ 'SELECT id / 100, sum(odd) FROM gauges WHERE id > 20 GROUP BY 1 ORDER BY 2 LIMIT 3', 0 ],
 	[ 'SELECT x.s, count(*) FROM (SELECT id / 5 AS k, sum(value) AS s FROM gauges GROUP BY 1) x GROUP BY 1 ORDER BY 1', -1 ], [ 'SELECT value, count(*), sum(narrow::float8) FROM gauges GROUP BY 1 ORDER BY 1', -1 ],
 	[ 'SELECT o.priority, max(x.s) FROM (SELECT place AS k, sum(value) AS s FROM gauges GROUP BY 1) x JOIN orders o ON o.id = x.k GROUP BY 1 ORDER BY 1', -1 ];
 is_cores($node, 'SELECT place, min(value), max(narrow) FROM gauges GROUP BY 1 ORDER BY 1', 0, 'an extreme of floats, whose order is core\'s');
-foreach my $query ('SELECT sum(huge) FROM gauges WHERE place = 1', 'SELECT avg(huge) FROM gauges WHERE place = 2', 'SELECT place, avg(huge) FROM gauges WHERE place IN (1, 3) GROUP BY 1')
+foreach my $query ('SELECT sum(huge) FROM gauges WHERE place = 1', 'SELECT avg(huge) FROM gauges WHERE place = 2', 'SELECT place, avg(huge) FROM gauges WHERE place IN (1, 3) GROUP BY 1',
+	'SELECT place, sum(huge) FROM gauges WHERE place IN (1, 3) GROUP BY 1 ORDER BY 2 LIMIT 1')
 {
 	my ($core_result, $core_rows, $core_error) = $node->psql('postgres', $core . $query);
 	my ($result, $rows, $error) = $node->psql('postgres', $program . $floats . $query);
@@ -310,7 +315,9 @@ foreach my $query ('SELECT sum(huge) FROM gauges WHERE place = 1', 'SELECT avg(h
 }
 $node->safe_psql('postgres', q{UPDATE gauges SET value = value + 0.25, narrow = NULL WHERE id % 1000 = 7; DELETE FROM gauges WHERE id BETWEEN 5000 AND 5100});
 is_cores($node, "SELECT place, $float_list FROM gauges GROUP BY 1 ORDER BY 1", 1, 'floats, with changes', $floats);
-$node->safe_psql('postgres', 'DROP TABLE gauges');
+$node->safe_psql('postgres', q{DROP TABLE gauges; CREATE TABLE scores AS SELECT g AS id, (g * 77 % 1009 - 500) / 8.0::float8 AS v FROM generate_series(1, 150000) g; VACUUM ANALYZE scores; SELECT hjoin_gpu_keep('scores')});
+is_cores($node, "SELECT id, sum(v) FROM scores GROUP BY 1 ORDER BY 2 $_, 1 LIMIT 5", 1, "first groups of more than come back, by a sum of floats $_", $floats) for 'DESC', '';
+$node->safe_psql('postgres', 'DROP TABLE scores');
 
 # --- partitions
 $node->safe_psql('postgres', q{
