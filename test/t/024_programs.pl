@@ -300,8 +300,8 @@ is_cores($node, $_->[0], $_->[1], "floats: $_->[0]", $floats) for
 	[ 'SELECT place, sum(value) AS s FROM gauges GROUP BY 1 HAVING sum(value) > -100 ORDER BY 2 DESC, 1 LIMIT 4', 1 ], [ 'SELECT count(*), sum(value) FROM gauges WHERE value > 3.5 AND odd <= 1', -1 ],
 	# the first groups by a sum; 0 and -0 are equal
 	(map { [ "SELECT id / 2, sum(value) FROM gauges GROUP BY 1 ORDER BY 2 $_, 1 LIMIT 7 OFFSET 2", 1 ] } 'DESC', 'DESC NULLS LAST', 'NULLS FIRST', ''),
-	(map { [ "SELECT id, sum(CASE WHEN id % 2 = 0 THEN zero ELSE 0 END) FROM gauges GROUP BY 1 ORDER BY 2 $_, 1 LIMIT 6", 1 ] } 'DESC', ''),
-	[ 'SELECT id / 100, sum(odd) FROM gauges WHERE id > 20 GROUP BY 1 ORDER BY 2 LIMIT 3', 0 ],
+	(map { [ "SELECT id, sum(CASE WHEN place < 5 THEN zero ELSE 0 END) FROM gauges GROUP BY 1 ORDER BY 2 $_, 1 LIMIT 6", 1 ] } 'DESC', ''),
+	[ 'SELECT id / 100, sum(odd) FROM gauges WHERE id > 20 GROUP BY 1 ORDER BY 2, 1 LIMIT 3', 0 ],
 	[ 'SELECT x.s, count(*) FROM (SELECT id / 5 AS k, sum(value) AS s FROM gauges GROUP BY 1) x GROUP BY 1 ORDER BY 1', -1 ], [ 'SELECT value, count(*), sum(narrow::float8) FROM gauges GROUP BY 1 ORDER BY 1', -1 ],
 	[ 'SELECT o.priority, max(x.s) FROM (SELECT place AS k, sum(value) AS s FROM gauges GROUP BY 1) x JOIN orders o ON o.id = x.k GROUP BY 1 ORDER BY 1', -1 ];
 is_cores($node, 'SELECT place, min(value), max(narrow) FROM gauges GROUP BY 1 ORDER BY 1', 0, 'an extreme of floats, whose order is core\'s');
