@@ -2,7 +2,7 @@
  * hjg_program_write.h
  *	  Writes the plan below a GpuAggregate as a program for the device process (layout/hjg_program.h).
  *
- * Internal to the room "node". node_program.c decides, runs the program and takes its groups; node_program_group.c writes groups,
+ * Internal to the room "node". node_program.c decides, runs the program and takes its groups; node_program_group.c and node_program_result.c write groups,
  * node_program_rows.c the pipelines of scans, node_program_join.c those of joins, node_program_filter.c conditions, node_program_expr.c arguments of aggregates;
  * node_program_column.c the columns of segments. node_program_block.c has the block that all of them write to, and node_program_pipeline.c puts
  * it together; node_program_divide.c divides it among several devices.
@@ -338,6 +338,16 @@ typedef struct HjgProgramGroups
 
 /* Write the pipelines of the groups, of which at most this many are made; last: they are the result. */
 extern bool hjg_program_write_groups(HjgProgramWriter *writer, HjgProgramGroups *groups, uint64 most_groups, double expected_groups, bool last);
+
+/* Get the absolute value of a number. */
+static inline uint64
+hjg_program_magnitude(int64 number)
+{
+	return number < 0 ? 0 - (uint64) number : (uint64) number;
+}
+
+/* ---------- node_program_result.c ---------- */
+
 /* Write the groups of a GpuAggregate below as rows of a pipeline, which is left open; sets values[] of its wanted results. */
 extern bool hjg_program_write_grouped(HjgProgramWriter *writer, HjgAggregateState *state, const Bitmapset *wanted, HjgProgramValue *values);
 /* Write HAVING over these groups, and the order of the first ones; sets both in the head, or leaves out what the node does as well. */
