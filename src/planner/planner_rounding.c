@@ -1,9 +1,9 @@
 /*
  * planner_rounding.c
- *	  Columns of timestamps that a query only groups by the day, the hour or the minute.
+ *	  Finds columns of timestamps that a query only groups by the day, the hour or the minute.
  *
- * Of date_trunc('month', at), at::date, extract(hour from at) and to_char(at, 'YYYY-MM') all timestamps of a local day, or hour, have the same
- * result. So a program need not group by the timestamps themselves: it rounds them down first (HJG_PROGRAM_ROUND_DOWN), and the node computes the
+ * All timestamps of a local day, or hour, have the same date_trunc('month', at), at::date, extract(hour from at) and to_char(at, 'YYYY-MM').
+ * So a program need not group by the timestamps themselves: it rounds them down first (HJG_PROGRAM_ROUND_DOWN), and the node computes the
  * keys of what comes back, by core's code if need be.
  *
  * Instants are rounded, not local times. In a zone without changes the multiples of a day begin at its midnight. Where the zone's offset changes
