@@ -265,10 +265,11 @@ $node->stop;
 system_or_bail('pg_checksums', '--enable', '--no-sync', '-D', $node->data_dir);
 $node->start;
 $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('damaged')");
-overwrite(40, 8000, 'x');
+my $other_byte = chr(255 ^ ord bytes_of(40, 8000, 1));
+overwrite(40, 8000, $other_byte);
 $corrupt = damaged_answer('hjoin_gpu.force = on');
 like($corrupt, qr/XX001.*invalid page in block 40/s, 'a page that fails its checksum: an error');
-overwrite(40, 8000, 'x');
+overwrite(40, 8000, $other_byte);
 is($corrupt, damaged_answer('hjoin_gpu.enabled = off'), "a page that fails its checksum: core's text and code");
 
 $node->stop;
