@@ -353,6 +353,14 @@ extern bool hjg_program_write_grouped(HjgProgramWriter *writer, HjgAggregateStat
 /* Write HAVING over these groups, and the order of the first ones; sets both in the head, or leaves out what the node does as well. */
 extern bool hjg_program_write_result(HjgProgramWriter *writer, HjgProgramGroups *groups, HjgProgram *head);
 
+/* ---------- node_program_take.c ---------- */
+
+/*
+ * Add the groups of all results to those of the node; max_groups: of a result, and of the node. Returns why it cannot be done; none is added
+ * then.
+ */
+extern HjgReason hjg_program_take_results(const HjgProgramGroups *groups, const HjgProgramTask *tasks, int ntasks, uint64 max_groups);
+
 /* ---------- node_program_filter.c ---------- */
 
 /* Get the step that compares two registers. */
