@@ -585,4 +585,15 @@ extern List *hjg_planner_append_columns(List *scan_tlist, Plan *child);
  */
 extern void hjg_planner_adopt_nulling(CustomScan *cscan, const RelOptInfo *rel);
 
+/* ---------- planner_jit.c ---------- */
+
+/* List a plan's children. */
+extern List *hjg_planner_children_of(const Plan *plan);
+/* The same, but for the one that returns a program's groups where that cannot be run: its price is not part of the plan's. */
+extern List *hjg_planner_priced_children(const Plan *plan);
+/* Is a plan a node of ours? */
+extern bool hjg_planner_is_our_plan(const Plan *plan);
+/* Have expressions compiled only as far as core would for what its own nodes of the plan cost. */
+extern void hjg_planner_limit_jit(PlannedStmt *plan);
+
 #endif							/* HJG_PLANNER_PATH_H */

@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "jit/jit.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
@@ -50,37 +51,11 @@ typedef struct Corrections
 	Cost		discount;		/* what they cost less if pages are in memory */
 } Corrections;
 
-static List *
-children_of(const Plan *plan)
-{
-	switch (nodeTag(plan))
-	{
-		case T_Append:
-			return ((const Append *) plan)->appendplans;
-		case T_MergeAppend:
-			return ((const MergeAppend *) plan)->mergeplans;
-		case T_SubqueryScan:
-			return list_make1(((const SubqueryScan *) plan)->subplan);
-		case T_CustomScan:
-			return ((const CustomScan *) plan)->custom_plans;
-		default:
-			return plan->righttree != NULL ? list_make2(plan->lefttree, plan->righttree) : plan->lefttree != NULL ? list_make1(plan->lefttree) : NIL;
-	}
-}
-
-/* Find the children whose prices are part of a plan's: not the one that returns a program's groups where that cannot be run. */
-static List *
-priced_children(const Plan *plan)
-{
-	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &hjg_aggregate_methods ?
-		list_make1(linitial(((const CustomScan *) plan)->custom_plans)) : children_of(plan);
-}
-
 /* Sum up the prices of tables that a plan reads as a whole. */
 static Cost
 reading_price(const Plan *plan)
 {
-	const List *children = priced_children(plan);
+	const List *children = hjg_planner_priced_children(plan);
 	Cost		price = 0;
 	ListCell   *lc;
 
@@ -158,7 +133,7 @@ correct_scan(const Plan *scan, Corrections *corrections)
 static void
 correct_price(const Plan *plan, Corrections *corrections)
 {
-	const List *children = priced_children(plan);
+	const List *children = hjg_planner_priced_children(plan);
 	double		rows = plan->plan_rows;
 	ListCell   *lc;
 
@@ -195,10 +170,9 @@ has_strange_node(const Plan *plan)
 {
 	ListCell   *lc;
 
-	if (IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods != &hjg_scan_methods &&
-		((const CustomScan *) plan)->methods != &hjg_aggregate_methods)
+	if (IsA(plan, CustomScan) && !hjg_planner_is_our_plan(plan))
 		return true;
-	foreach(lc, children_of(plan))
+	foreach(lc, hjg_planner_children_of(plan))
 		if (has_strange_node(lfirst(lc)))
 			return true;
 	return false;
@@ -299,10 +273,13 @@ plan_with_joins(Query *query, const char *text, int cursor_options, ParamListInf
 static PlannedStmt *
 plan_statement(Query *query, const char *text, int cursor_options, ParamListInfo params)
 {
-	if (hjg_enabled && hjg_unnest_subqueries && (query->commandType == CMD_SELECT || query->commandType == CMD_INSERT) &&
-		!query->hasModifyingCTE && has_joinable_subquery((Node *) query, NULL) && !is_updatable(query, cursor_options))
-		return plan_with_joins(query, text, cursor_options, params);
-	return plan_query(query, text, cursor_options, params);
+	const bool	joins = hjg_enabled && hjg_unnest_subqueries && (query->commandType == CMD_SELECT || query->commandType == CMD_INSERT) &&
+		!query->hasModifyingCTE && has_joinable_subquery((Node *) query, NULL) && !is_updatable(query, cursor_options);
+	PlannedStmt *plan = joins ? plan_with_joins(query, text, cursor_options, params) : plan_query(query, text, cursor_options, params);
+
+	if (plan->jitFlags != PGJIT_NONE)
+		hjg_planner_limit_jit(plan);
+	return plan;
 }
 
 void

@@ -51,7 +51,7 @@ cluster_start bench \
 	"max_worker_processes = $((JOBS + 8))" "max_parallel_workers = $JOBS" \
 	"wal_level = $WAL_LEVEL" "max_wal_senders = 0" "max_wal_size = '16GB'" "synchronous_commit = off" "full_page_writes = off" \
 	"hjoin_gpu.cache_size = '$([ "$KEPT" ] && at_most $((ram_mb / 4)) 16384 || echo 0)MB'" \
-	"autovacuum = off" "jit = off" || die "the cluster did not start"
+	"autovacuum = off" || die "the cluster did not start"
 as_user psql -Xq -c "create extension hjoin_gpu"
 if [ "$KIND" = tpch ]; then
 	say "== data: TPC-H, scale ${BENCH_SCALE:-0.5}"
