@@ -24,7 +24,7 @@ REGRESS = setup join_inner join_outer join_semi_anti keys_collide keys_exact key
 	rescan_lateral cursors_limit cursors_suspended prepared_generic plpgsql_exceptions mutating_cte foreign_tables \
 	dense_keys partition_spill memory_bounds many_nodes join_first_match parallel direct_scan direct_quals bloom_filter travelling_filters aggregate \
 	grouping distinct \
-	parallel_grouping floats numeric case_dates substring unnest index_joins estimates scan_prices declined explain_formats \
+	parallel_grouping floats variances numeric case_dates substring unnest index_joins estimates scan_prices declined explain_formats \
 	gucs views verify
 ISOLATION = read_committed repeatable_read serializable for_update open_cursor direct_scan kept_columns
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=hjoin_gpu

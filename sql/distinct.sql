@@ -79,7 +79,7 @@ select * from dis_same('with q as materialized (select k, count(distinct i4) as 
 select * from dis_same('select k, count(distinct i4) from dis group by k union all select i2, count(distinct te) from dis group by i2');
 -- what it leaves to core
 select a, s.in_node, s.equal from unnest(array['count(distinct i4), count(distinct i2)', 'count(distinct i4), count(distinct i4) filter (where bo)', 'count(distinct i4), avg(i2)', 'sum(distinct ns)', 'max(distinct nu)',
-	'string_agg(distinct te, '','')', 'count(distinct i4), sum(i8 order by i8)', 'count(distinct i4), stddev(i2)', 'count(distinct (i4, i2))', 'count(distinct i4 + (random() * 0)::int)', 'count(distinct dis)', 'count(distinct mo)', 'count(distinct bi)']) a,
+	'string_agg(distinct te, '','')', 'count(distinct i4), sum(i8 order by i8)', 'count(distinct i4), bit_or(i2)', 'count(distinct (i4, i2))', 'count(distinct i4 + (random() * 0)::int)', 'count(distinct dis)', 'count(distinct mo)', 'count(distinct bi)']) a,
 	dis_same(format('select k, %s from dis group by k', a)) s;
 select * from dis_same('select k, count(distinct te collate hjg_loose) from dis group by k');
 select * from dis_same('select count(*), sum(id), count(distinct i4) from (select id, i4, case when id % 2 = 0 then upper(te) else te end collate hjg_loose as te from dis) q group by te');

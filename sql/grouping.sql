@@ -98,7 +98,7 @@ select * from grp_same('select i2, count(*), rank() over (order by count(*), i2)
 select * from grp_same('select i2, count(*) from grp group by i2 union all select i4, count(*) from grp group by i4');
 -- what it leaves to core
 create function grp_volatile(int) returns int language plpgsql volatile as 'begin return $1; end';
-select a, s.in_node, s.equal from unnest(array['string_agg(te, '','' order by id)', 'sum(f8)', 'min(te)', 'array_agg(id order by id)', 'stddev(i4)', 'sum(i4) + (random() * 0)::int', 'sum(i4 + (random() * 0)::int)', 'count((select 1))']) a,
+select a, s.in_node, s.equal from unnest(array['string_agg(te, '','' order by id)', 'sum(f8)', 'min(te)', 'array_agg(id order by id)', 'bit_or(i4)', 'sum(i4) + (random() * 0)::int', 'sum(i4 + (random() * 0)::int)', 'count((select 1))']) a,
 	grp_same(format('select c1, %s from grp group by c1', a)) s;
 select q, s.in_node, s.equal from unnest(array['select c1, i2, count(*) from grp group by rollup (c1, i2)', 'select distinct c1 from grp', 'select count(*) from grp group by (random() * 0)::int',
 	'select ctid, count(*) from grp group by ctid', 'select tableoid, count(*) from grp group by tableoid', 'select grp, count(*) from grp group by grp', 'select count(grp) from grp',
@@ -110,7 +110,7 @@ reset enable_hashagg;
 set client_min_messages = notice;
 set hjoin_gpu.explain_declined = on;
 explain (costs off) select c1, string_agg(te, ',' order by c1) from grp group by c1;
-explain (costs off) select c1, stddev(i4) from grp group by c1;
+explain (costs off) select c1, bit_or(i4) from grp group by c1;
 explain (costs off) select mo, count(*) from grp group by mo;
 explain (costs off) select count(*) from grp group by grp_volatile(i2);
 explain (costs off) select tableoid, count(*) from grp group by tableoid;

@@ -140,7 +140,8 @@ install_tree() {
 cluster_start() {
 	local name=$1 dir=$WORK/$1
 	shift
-	as_user initdb -D "$dir" --no-sync -A trust -U postgres --locale=C --encoding=UTF8 >"$WORK/log/$name.initdb" 2>&1 ||
+	# shellcheck disable=SC2086 # several words, or none
+	as_user initdb -D "$dir" --no-sync -A trust -U postgres --locale=C --encoding=UTF8 ${INITDB_OPTIONS:-} >"$WORK/log/$name.initdb" 2>&1 ||
 		{ cat "$WORK/log/$name.initdb"; return 1; }
 	as_user mkdir -p "$WORK/s_$name"
 	{

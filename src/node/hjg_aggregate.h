@@ -67,12 +67,13 @@ extern bool hjg_groups_reset(HjgGroups *groups, size_t most_bytes);
 typedef struct HjgAggregation HjgAggregation;
 
 /*
- * functions: OIDs of the aggregates. numbers: the place of each aggregate's argument in arguments, or -1 if it counts rows.
+ * functions: OIDs of the aggregates. numbers: the place of each aggregate's argument in arguments, or -1 if it counts rows; squares: that of
+ * the argument's squares, or -1.
  * Arguments are expressions over the vectors column_of[attribute - 1]; the first ncolumns vectors are the child's. widths:
  * bytes of the aggregates' results.
  */
 extern HjgAggregation *hjg_aggregation_create(MemoryContext context, PlanState *parent, bool partial, List *functions, List *numbers,
-											  List *arguments, int ncolumns, const int *column_of, const int16 *widths);
+											  List *squares, List *arguments, int ncolumns, const int *column_of, const int16 *widths);
 /* Add rows to their groups; numbers NULL: all to group 0. If no column is read, nrows has no limit. */
 extern void hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int nrows, const uint32 *numbers,
 								uint32 ngroups);

@@ -73,6 +73,7 @@ typedef struct HjgAggregate
 {
 	HjgAggregateKind kind;
 	int			argument;		/* or -1: it counts rows */
+	int			square;			/* argument that is the square of that one, or -1 */
 	Oid			function;
 	bool		average;		/* avg(), of totals that sum() uses, too */
 	int			width;			/* bytes of a least or greatest value */
@@ -145,5 +146,12 @@ extern Datum hjg_float_datum(double value, int width);
 /* moments as core's transition value; and the result of this aggregate of them. */
 extern Datum hjg_float_moments_datum(const HjgFloatMoments *moments);
 extern Datum hjg_float_moments_finish(const HjgFloatMoments *moments, Oid function, bool *isnull);
+
+/* ---------- node_variance.c ---------- */
+
+/* Make core's transition value of a variance of count > 0 values of a group; */
+extern Datum hjg_variance_serialize(const HjgAggregation *aggregation, const HjgAggregate *aggregate, uint32 group, uint64 count);
+/* or its result. */
+extern Datum hjg_variance_finish(const HjgAggregation *aggregation, const HjgAggregate *aggregate, uint32 group, uint64 count, bool *isnull);
 
 #endif							/* HJG_TOTALS_H */

@@ -23,16 +23,18 @@
 /* ---------- set-up ---------- */
 
 static void
-add_aggregate(HjgAggregation *aggregation, Oid function, int number, int width)
+add_aggregate(HjgAggregation *aggregation, Oid function, int number, int square, int width)
 {
 	HjgAggregate  *aggregate = &aggregation->aggregates[aggregation->naggregates++];
 	HjgTotalsArgument   *argument = number >= 0 ? &aggregation->arguments[number] : NULL;
+	HjgTotalsArgument   *squares = square >= 0 ? &aggregation->arguments[square] : NULL;
 
-	if (!hjg_aggregate_kind(function, &aggregate->kind) || number >= aggregation->narguments ||
-		(argument == NULL && aggregate->kind != HJG_AGGREGATE_COUNT))
+	if (!hjg_aggregate_kind(function, &aggregate->kind) || number >= aggregation->narguments || square >= aggregation->narguments ||
+		(argument == NULL && aggregate->kind != HJG_AGGREGATE_COUNT) || (squares != NULL) != hjg_aggregate_needs_squares(aggregate->kind))
 		elog(ERROR, "%s plan node has an unknown form", HJG_AGGREGATE_NAME);
 	aggregate->function = function;
 	aggregate->argument = number;
+	aggregate->square = square;
 	aggregate->average = function == F_AVG_INT8 || function == F_AVG_NUMERIC;
 	aggregate->width = width;
 	switch (aggregate->kind)
@@ -51,6 +53,18 @@ add_aggregate(HjgAggregation *aggregation, Oid function, int number, int width)
 		case HJG_AGGREGATE_AVERAGE:
 		case HJG_AGGREGATE_SUM_OF_COUNTS:
 			argument->sum_wanted = true;
+			break;
+		case HJG_AGGREGATE_VARIANCE:
+			argument->sum_wanted = squares->sum_wanted = true;
+			squares->wide = true;
+			break;
+		case HJG_AGGREGATE_WIDE_VARIANCE:
+			argument->sum_wanted = squares->sum_wanted = true;
+			argument->wide = squares->numeric = true;
+			break;
+		case HJG_AGGREGATE_NUMERIC_VARIANCE:
+			argument->sum_wanted = squares->sum_wanted = true;
+			argument->numeric = squares->numeric = true;
 			break;
 		case HJG_AGGREGATE_LEAST:
 		case HJG_AGGREGATE_GREATEST:
@@ -93,19 +107,20 @@ lay_out_record(HjgAggregation *aggregation)
 }
 
 HjgAggregation *
-hjg_aggregation_create(MemoryContext context, PlanState *parent, bool partial, List *functions, List *numbers, List *arguments,
+hjg_aggregation_create(MemoryContext context, PlanState *parent, bool partial, List *functions, List *numbers, List *squares, List *arguments,
 					   int ncolumns, const int *column_of, const int16 *widths)
 {
 	HjgAggregation *aggregation = palloc0(sizeof(HjgAggregation));
 	ListCell   *lc;
 	ListCell   *number;
+	ListCell   *square;
 
 	aggregation->partial = partial;
 	aggregation->narguments = list_length(arguments);
 	aggregation->arguments = palloc0(Max(aggregation->narguments, 1) * sizeof(HjgTotalsArgument));
 	aggregation->aggregates = palloc0(Max(list_length(functions), 1) * sizeof(HjgAggregate));
-	forboth(lc, functions, number, numbers)
-		add_aggregate(aggregation, lfirst_oid(lc), lfirst_int(number), widths[aggregation->naggregates]);
+	forthree(lc, functions, number, numbers, square, squares)
+		add_aggregate(aggregation, lfirst_oid(lc), lfirst_int(number), lfirst_int(square), widths[aggregation->naggregates]);
 	foreach(lc, arguments)
 	{
 		HjgTotalsArgument   *argument = &aggregation->arguments[foreach_current_index(lc)];
@@ -248,6 +263,11 @@ hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *is
 		case HJG_AGGREGATE_FLOAT_MOMENTS:
 			return aggregation->partial ? hjg_float_moments_datum(&totals->floats.moments) :
 				hjg_float_moments_finish(&totals->floats.moments, aggregate->function, isnull);
+		case HJG_AGGREGATE_VARIANCE:
+		case HJG_AGGREGATE_WIDE_VARIANCE:
+		case HJG_AGGREGATE_NUMERIC_VARIANCE:
+			return aggregation->partial ? hjg_variance_serialize(aggregation, aggregate, group, count) :
+				hjg_variance_finish(aggregation, aggregate, group, count, isnull);
 		case HJG_AGGREGATE_FLOAT_LEAST:
 			return hjg_float_datum(totals->floats.least, aggregate->width);
 		case HJG_AGGREGATE_FLOAT_GREATEST:

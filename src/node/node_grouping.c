@@ -187,7 +187,8 @@ init_aggregates(HjgAggregateState *state, const CustomScan *cscan)
 	for (int a = 0; a < state->naggregates; a++)
 		widths[a] = TupleDescAttr(desc, state->child.ncolumns + a)->attlen;
 	state->aggregation = hjg_aggregation_create(state->css.ss.ps.state->es_query_cxt, &state->css.ss.ps, state->partial, functions,
-												list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_NUMBERS), arguments,
+												list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_NUMBERS),
+												list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SQUARES), arguments,
 												state->child.ncolumns, state->column_of, widths);
 }
 

@@ -112,6 +112,7 @@ typedef enum HjgAggregatePrivate
 	HJG_AGGREGATE_PRIVATE_KEYS_BY_CORE, /* integers: 1: core's expression code computes key i, unless it is a column */
 	HJG_AGGREGATE_PRIVATE_FUNCTIONS,	/* OIDs: function of aggregate i */
 	HJG_AGGREGATE_PRIVATE_NUMBERS,	/* integers: place of aggregate i's argument, or -1: it counts rows */
+	HJG_AGGREGATE_PRIVATE_SQUARES,	/* integers: place of the squares of aggregate i's argument, or -1: it needs none */
 	HJG_AGGREGATE_PRIVATE_BY_CORE,	/* integers: 1: core's expression code computes argument i */
 	HJG_AGGREGATE_PRIVATE_FIRST,	/* integers, HjgAggregateFirst, if there is such an order */
 	HJG_AGGREGATE_PRIVATE_Count
@@ -157,6 +158,9 @@ typedef enum HjgAggregateKind
 	HJG_AGGREGATE_NUMERIC_LEAST,	/* a numeric, NULL without one */
 	HJG_AGGREGATE_NUMERIC_GREATEST,
 	HJG_AGGREGATE_SUM_OF_COUNTS,	/* int8, 0 without a count */
+	HJG_AGGREGATE_VARIANCE,		/* of int2 and int4: bytea: number, sum and sum of squares, as numeric_poly_serialize() writes them; NULL without a value */
+	HJG_AGGREGATE_WIDE_VARIANCE,	/* of int8: the same as numeric_serialize() writes them */
+	HJG_AGGREGATE_NUMERIC_VARIANCE,
 	HJG_AGGREGATE_FLOAT_SUM,	/* a float of the argument's type, NULL without a value */
 	HJG_AGGREGATE_FLOAT_MOMENTS,	/* float8[]: number, sum, and sum of squared distances from the mean, as float8_accum() makes them */
 	HJG_AGGREGATE_FLOAT_LEAST,	/* as SUM */
@@ -176,6 +180,15 @@ typedef struct HjgArithmetic
 
 /* Does the node know the aggregate function? Sets its kind. */
 extern bool hjg_aggregate_kind(Oid function, HjgAggregateKind *kind);
+/* Is it made of a sum and a sum of squares? */
+static inline bool
+hjg_aggregate_needs_squares(HjgAggregateKind kind)
+{
+	return kind >= HJG_AGGREGATE_VARIANCE && kind <= HJG_AGGREGATE_NUMERIC_VARIANCE;
+}
+
+/* Make the expression of an argument's squares, if such an aggregate needs them; else NULL. */
+extern Expr *hjg_aggregate_square(Oid function, const Expr *argument);
 /* Does the last digit of the result depend on the order of the rows? */
 extern bool hjg_aggregate_is_ordered(HjgAggregateKind kind);
 /* Find the function that computes an aggregate of rows from its results for parts of them; InvalidOid: there is none. */

@@ -286,6 +286,32 @@ find_keys_by_core(const List *keys, List *columns)
 	return by_core;
 }
 
+/* Arguments of aggregates, each once, and which of them core computes. */
+typedef struct PlanArguments
+{
+	List	   *columns;		/* of the plan below */
+	List	   *exprs;
+	List	   *by_core;
+} PlanArguments;
+
+/* Find the number of an argument, or add it; -1: there is none. */
+static int
+place_argument(PlanArguments *arguments, Expr *argument)
+{
+	int			number = 0;
+
+	if (argument == NULL)
+		return -1;
+	while (number < list_length(arguments->exprs) && !equal(list_nth(arguments->exprs, number), argument))
+		number++;
+	if (number == list_length(arguments->exprs))
+	{
+		arguments->exprs = lappend(arguments->exprs, copyObject(argument));
+		arguments->by_core = lappend_int(arguments->by_core, is_by_core(argument, false, arguments->columns));
+	}
+	return number;
+}
+
 /*
  * Append the aggregates to the columns of the scan tuple, and their functions and arguments' numbers to the private lists;
  * returns the arguments, each once.
@@ -293,35 +319,25 @@ find_keys_by_core(const List *keys, List *columns)
 static List *
 append_aggregates(CustomScan *cscan, const AggregatePath *path)
 {
+	PlanArguments arguments = {.columns = cscan->custom_scan_tlist};
 	List	   *columns = cscan->custom_scan_tlist;
 	List	   *numbers = NIL;
-	List	   *by_core = NIL;
-	List	   *arguments = NIL;
+	List	   *squares = NIL;
 	ListCell   *lc;
+	ListCell   *function;
 
-	foreach(lc, path->arguments)
+	forboth(lc, path->arguments, function, path->functions)
 	{
 		Expr	   *argument = lfirst(lc);
-		int			number = -1;
 
-		if (argument != NULL)
-		{
-			do
-				number++;
-			while (number < list_length(arguments) && !equal(list_nth(arguments, number), argument));
-			if (number == list_length(arguments))
-			{
-				arguments = lappend(arguments, copyObject(argument));
-				by_core = lappend_int(by_core, is_by_core(argument, false, columns));
-			}
-		}
-		numbers = lappend_int(numbers, number);
+		numbers = lappend_int(numbers, place_argument(&arguments, argument));
+		squares = lappend_int(squares, place_argument(&arguments, argument != NULL ? hjg_aggregate_square(lfirst_oid(function), argument) : NULL));
 	}
 	foreach(lc, path->aggregates)
 		columns = lappend(columns, makeTargetEntry(copyObject(lfirst(lc)), list_length(columns) + 1, NULL, false));
 	cscan->custom_scan_tlist = columns;
-	cscan->custom_private = lappend(lappend(lappend(cscan->custom_private, list_copy(path->functions)), numbers), by_core);
-	return arguments;
+	cscan->custom_private = list_concat(cscan->custom_private, list_make4(list_copy(path->functions), numbers, squares, arguments.by_core));
+	return arguments.exprs;
 }
 
 static Plan *

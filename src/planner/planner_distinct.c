@@ -49,7 +49,7 @@ takes_any(const Aggref *aggref)
 
 	(void) hjg_aggregate_kind(aggref->aggfnoid, &kind);
 	return kind != HJG_AGGREGATE_NUMERIC_SUM && kind != HJG_AGGREGATE_NUMERIC_LEAST && kind != HJG_AGGREGATE_NUMERIC_GREATEST &&
-		kind < HJG_AGGREGATE_FLOAT_SUM;
+		kind != HJG_AGGREGATE_NUMERIC_VARIANCE && kind < HJG_AGGREGATE_FLOAT_SUM;
 }
 
 /* Find the argument of the DISTINCT aggregates, or NULL, and how it is compared; returns the reason why the node cannot do it. */

@@ -228,6 +228,7 @@ static const char *
 add_aggref(PlannerInfo *root, Aggref *aggref, HjgGrouping *grouping)
 {
 	Expr	   *argument = find_argument(aggref);
+	Expr	   *square;
 	HjgAggregateKind kind;
 
 	if (aggref->aggorder != NIL)
@@ -236,12 +237,17 @@ add_aggref(PlannerInfo *root, Aggref *aggref, HjgGrouping *grouping)
 		return "an aggregate is not supported";
 	if (hjg_aggregate_is_ordered(kind) && !hjg_float_sums)
 		return "a sum of floats depends on the order of the rows (hjoin_gpu.float_sums)";
+	if (kind == HJG_AGGREGATE_NUMERIC_VARIANCE && exprTypmod((Node *) argument) < 0)
+		return "an aggregate is the variance of numerics without a declared precision";
 	grouping->aggregates = lappend(grouping->aggregates, aggref);
 	grouping->functions = lappend_oid(grouping->functions, aggref->aggfnoid);
 	grouping->arguments = lappend(grouping->arguments, argument);
 	grouping->work.nsteps++;
 	if (argument != NULL && aggref->aggdistinct == NIL)
 		grouping->work.arguments_by_core |= hjg_planner_is_by_core(root, (Node *) argument, false, &grouping->work);
+	square = argument != NULL ? hjg_aggregate_square(aggref->aggfnoid, argument) : NULL;
+	if (square != NULL)
+		grouping->work.arguments_by_core |= hjg_planner_is_by_core(root, (Node *) square, false, &grouping->work);
 	return argument == NULL || is_plain_expr((Node *) argument) ? NULL : "an aggregate's argument is volatile or has a subquery";
 }
 

@@ -7,8 +7,12 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type_d.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 
 #include "planner/hjg_planner.h"
 
@@ -30,14 +34,17 @@ typedef struct KnownAggregate
 	REPEATED(F_MIN_##type, HJG_AGGREGATE_LEAST), \
 	REPEATED(F_MAX_##type, HJG_AGGREGATE_GREATEST)
 
+#define VARIANCES(type, kind) \
+	{F_VAR_POP_##type, kind}, \
+	{F_VAR_SAMP_##type, kind}, \
+	{F_VARIANCE_##type, kind}, \
+	{F_STDDEV_POP_##type, kind}, \
+	{F_STDDEV_SAMP_##type, kind}, \
+	{F_STDDEV_##type, kind}
+
 #define MOMENTS(type) \
 	{F_AVG_##type, HJG_AGGREGATE_FLOAT_MOMENTS}, \
-	{F_VAR_POP_##type, HJG_AGGREGATE_FLOAT_MOMENTS}, \
-	{F_VAR_SAMP_##type, HJG_AGGREGATE_FLOAT_MOMENTS}, \
-	{F_VARIANCE_##type, HJG_AGGREGATE_FLOAT_MOMENTS}, \
-	{F_STDDEV_POP_##type, HJG_AGGREGATE_FLOAT_MOMENTS}, \
-	{F_STDDEV_SAMP_##type, HJG_AGGREGATE_FLOAT_MOMENTS}, \
-	{F_STDDEV_##type, HJG_AGGREGATE_FLOAT_MOMENTS}
+	VARIANCES(type, HJG_AGGREGATE_FLOAT_MOMENTS)
 
 static const KnownAggregate known_aggregates[] = {
 	{F_COUNT_, HJG_AGGREGATE_COUNT, ADD_COUNTS},
@@ -49,6 +56,10 @@ static const KnownAggregate known_aggregates[] = {
 	{F_AVG_INT2, HJG_AGGREGATE_AVERAGE},
 	{F_AVG_INT4, HJG_AGGREGATE_AVERAGE},
 	{F_AVG_INT8, HJG_AGGREGATE_WIDE_SUM},
+	VARIANCES(INT2, HJG_AGGREGATE_VARIANCE),
+	VARIANCES(INT4, HJG_AGGREGATE_VARIANCE),
+	VARIANCES(INT8, HJG_AGGREGATE_WIDE_VARIANCE),
+	VARIANCES(NUMERIC, HJG_AGGREGATE_NUMERIC_VARIANCE),
 	{F_SUM_FLOAT4, HJG_AGGREGATE_FLOAT_SUM},
 	{F_SUM_FLOAT8, HJG_AGGREGATE_FLOAT_SUM},
 	MOMENTS(FLOAT4),
@@ -135,6 +146,39 @@ hjg_aggregate_kind(Oid function, HjgAggregateKind *kind)
 	if (known != NULL)
 		*kind = known->kind;
 	return known != NULL;
+}
+
+static Expr *
+make_call(Oid function, Oid type, List *args)
+{
+	return (Expr *) makeFuncExpr(function, type, args, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+}
+
+/* No product overflows: int8 holds the squares of int4, and a numeric those of int8 and of numerics with a precision. */
+Expr *
+hjg_aggregate_square(Oid function, const Expr *argument)
+{
+	const bool	narrow = getBaseType(exprType((const Node *) argument)) == INT2OID;
+	HjgAggregateKind kind = HJG_AGGREGATE_COUNT;
+	Expr	   *value;
+	Expr	   *again;
+
+	(void) hjg_aggregate_kind(function, &kind);
+	if (!hjg_aggregate_needs_squares(kind))
+		return NULL;
+	value = (Expr *) copyObjectImpl(argument);
+	again = (Expr *) copyObjectImpl(argument);
+	if (kind == HJG_AGGREGATE_VARIANCE)
+	{
+		again = make_call(narrow ? F_INT8_INT2 : F_INT8_INT4, INT8OID, list_make1(again));
+		return make_call(narrow ? F_INT28MUL : F_INT48MUL, INT8OID, list_make2(value, again));
+	}
+	if (kind == HJG_AGGREGATE_WIDE_VARIANCE)
+	{
+		value = make_call(F_NUMERIC_INT8, NUMERICOID, list_make1(value));
+		again = make_call(F_NUMERIC_INT8, NUMERICOID, list_make1(again));
+	}
+	return make_call(F_NUMERIC_MUL, NUMERICOID, list_make2(value, again));
 }
 
 bool

@@ -257,6 +257,7 @@ sub item
 	elsif ($r < 0.48) { $item = pick('min', 'max') . '(' . pick(columns(sub { $_[0]{fam} =~ /^(int|big|date|time|ts|tstz|money|numeric)$/ && $_[0]{exact} }, @l))->[0] . ')'; }
 	elsif ($r < 0.51) { $item = 'trim_scale(' . pick('min', 'max') . '((' . number(@l) . ')::numeric))'; }
 	elsif ($r < 0.56) { my ($x) = @{ pick(columns(sub { $_[0]{fam} eq 'big' }, @l), [ number(@l) ]) }; $item = pick('sum', 'avg', 'count') . '(' . pick($x, $x, $x, "-($x)", "($x) + 1", "($x) * 2") . ')'; }
+	elsif ($r < 0.61) { $item = pick('variance', 'var_pop', 'stddev', 'stddev_pop') . '(' . pick(columns(sub { $_[0]{fam} =~ /^(int|big|numeric)$/ }, @l))->[0] . ')'; }
 	else { $item = pick('sum', 'sum', 'avg', 'count', 'avg') . '(' . number(@l) . ')'; }
 	$item .= ' filter (where ' . condition(pick(@l)) . ')' if chance(0.1) && $item !~ /^trim/;
 	return $item;

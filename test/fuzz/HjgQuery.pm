@@ -432,7 +432,7 @@ sub aggregate_item
 	if ($c->{fam} eq 'numeric')
 	{
 		my $number = pick($col, $col, "-$col", "$col * 1.25", "$col + $x", "1 - $col", "$col * $col", "$x * (1.5 - $col)", "case when $x > 5 then $col else 0 end", "case when $col > 5 then $col * $col when $x > $y then -$col end", "coalesce($col, 1.50)");
-		return pick("sum($number)", "avg($number)", "trim_scale(min($number))", "trim_scale(max($number))");
+		return pick("sum($number)", "avg($number)", "trim_scale(min($number))", "trim_scale(max($number))", pick("variance", "stddev_pop", "stddev") . "($col)");
 	}
 	if ($c->{fam} eq 'float')
 	{
@@ -446,7 +446,7 @@ sub aggregate_item
 	return pick('sum', 'sum', 'avg', 'min', 'count') . '(' . pick(2, '3::int8', '(-1)::int2', '$1', '$1::int8', '$1 * 2') . ')' if chance(0.06);
 	my $arg = chance(0.15) ? arithmetic(4, @l) : pick($x, $x, $x, "-$x", "$x + $y", "$x - $y", "$x * $y", "$x + 1", "$x * 2 - $y", "$x\::int8", "$x\::int8 * $y", "-($x - $y)", "$x + \$1", "case when $x > 5 then $x * 2 else $y end", "case $x when 3 then 1 when 5 then $y end", "coalesce($x, $y, 0)");
 	$arg = "$arg / " . int_col(@l) if chance(0.01);
-	return pick('sum', 'sum', 'avg', 'min', 'max', 'count') . "($arg)";
+	return pick('sum', 'sum', 'sum', 'avg', 'avg', 'min', 'max', 'count', 'variance', 'var_pop', 'stddev') . "($arg)";
 }
 
 # A key of GROUP BY whose equal values look the same.

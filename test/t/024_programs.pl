@@ -216,6 +216,12 @@ $programs[$of_strings] = 0;		# the least string
 my ($scalar) = grep { $queries[$_] =~ /avg\(total\) \* 250/ } 0 .. $#queries;
 $programs[$scalar] = 2;			# and one of the subquery
 is_cores($node, $queries[$_], $programs[$_], "query $_") for 0 .. $#queries;
+is_cores($node, $_, 1, "variances: $_") for
+	'SELECT mode, stddev(quantity), variance(line), var_pop(part), stddev_samp(price), var_samp(discount), count(*) FROM lines GROUP BY mode ORDER BY 1',
+	'SELECT o.priority, stddev(l.price), sum(l.price), variance(o.id - l.quantity), var_pop(l.part) FILTER (WHERE l.yes) FROM lines l JOIN orders o ON o.id = l.order_id GROUP BY 1 ORDER BY 1',
+	'SELECT part, stddev(price), variance(quantity) FROM lines GROUP BY part HAVING stddev(price) > 250 ORDER BY 3 DESC NULLS LAST, 1 LIMIT 20',
+	'SELECT stddev(quantity), variance(price), var_pop(part) FROM lines WHERE quantity = 13 AND line = 7',
+	'SELECT x.d, count(*) FROM (SELECT part, stddev(quantity) AS d FROM lines GROUP BY part) x GROUP BY 1 ORDER BY 1';
 
 # --- times that are rounded down, and operands that stay the same
 $node->safe_psql('postgres', q{
