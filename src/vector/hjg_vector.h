@@ -325,6 +325,10 @@ typedef struct HjgNumericConstants
 	struct HjgFilter *leaf;		/* and the condition on their ordinals */
 } HjgNumericConstants;
 
+/* Strings of a list that each value is compared with, rather than searched for among them: at most so many, of at most 8 bytes. */
+#define HJG_SHORT_LIST 16
+#define HJG_SHORT_BYTES 8
+
 /*
  * A condition; its maker owns it. negated inverts a leaf, except that NULLs never pass a comparison. A leaf whose operand is
  * not known yet has bind, which is called when the first row reaches the leaf; it sets the leaf's kind for good and clears
@@ -358,6 +362,9 @@ typedef struct HjgFilter
 	int64_t    *set;			/* sorted */
 	HjgBytes   *bytes;			/* BYTES: nset strings, sorted; LIKE: nset strings, at least two */
 	uint64_t	firsts[4];		/* BYTES: the first bytes of these strings, as a bitmap */
+	bool		short_list;		/* BYTES: there are few of them, all short, and these are their bytes as numbers, and their lengths */
+	uint64_t	short_keys[HJG_SHORT_LIST];
+	uint8_t		short_lengths[HJG_SHORT_LIST];
 	bool		padded;			/* spaces at the end of values are ignored; strings of the list have none */
 	HjgSlice   *slice;			/* BYTES and LIKE: the part of the value that is tested; NULL: all of it */
 	int			nargs;

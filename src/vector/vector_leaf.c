@@ -85,6 +85,44 @@ first_byte(HjgBytes bytes)
 	return (uint8_t) bytes.data[0];
 }
 
+/* Get the bytes of a short string as a number: strings of one length are equal if their numbers are. */
+static inline uint64_t
+short_key(HjgBytes bytes)
+{
+	uint32_t	first = 0;
+	uint32_t	last = 0;
+
+	/* copies of constant lengths are single instructions; the two may overlap */
+	if (bytes.nbytes >= 4)
+	{
+		memcpy(&first, bytes.data, 4);
+		memcpy(&last, bytes.data + bytes.nbytes - 4, 4);
+	}
+	else if (bytes.nbytes >= 2)
+	{
+		memcpy(&first, bytes.data, 2);
+		memcpy(&last, bytes.data + bytes.nbytes - 2, 2);
+	}
+	else if (bytes.nbytes == 1)
+		first = first_byte(bytes);
+	return (uint64_t) first << 32 | last;
+}
+
+/* Keep the numbers of the strings of a list, if they are few and short. */
+static void
+set_short_list(HjgFilter *leaf)
+{
+	leaf->short_list = leaf->nset <= HJG_SHORT_LIST;
+	for (int i = 0; i < leaf->nset && leaf->short_list; i++)
+		if (leaf->bytes[i].nbytes > HJG_SHORT_BYTES)
+			leaf->short_list = false;
+		else
+		{
+			leaf->short_keys[i] = short_key(leaf->bytes[i]);
+			leaf->short_lengths[i] = (uint8_t) leaf->bytes[i].nbytes;
+		}
+}
+
 void
 hjg_vector_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null)
 {
@@ -101,6 +139,7 @@ hjg_vector_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, in
 		for (int i = 0; i < nset; i++)
 			if (leaf->bytes[i].nbytes > 0)
 				leaf->firsts[first_byte(leaf->bytes[i]) / 64] |= UINT64_C(1) << first_byte(leaf->bytes[i]) % 64;
+		set_short_list(leaf);
 	}
 }
 
@@ -114,12 +153,28 @@ begins_like_one(const HjgFilter *leaf, HjgBytes value)
 		(leaf->padded && value.data[0] == ' ');
 }
 
+/* Is the value in a short list? It is compared with all, without branches. */
+static inline bool
+is_in_short_list(const HjgFilter *leaf, HjgBytes value)
+{
+	const uint64_t key = value.nbytes <= HJG_SHORT_BYTES ? short_key(value) : 0;
+	bool		found = false;
+
+	if (value.nbytes > HJG_SHORT_BYTES)
+		return false;
+	for (int i = 0; i < leaf->nset; i++)
+		found |= leaf->short_keys[i] == key && leaf->short_lengths[i] == value.nbytes;
+	return found;
+}
+
 static inline bool
 is_in_list(const HjgFilter *leaf, HjgBytes value)
 {
 	if (!begins_like_one(leaf, value))
 		return false;
 	value = hjg_vector_bytes_trim(value, leaf->padded);
+	if (leaf->short_list)
+		return is_in_short_list(leaf, value);
 	if (leaf->nset == 1)
 		return value.nbytes == leaf->bytes->nbytes && memcmp(value.data, leaf->bytes->data, value.nbytes) == 0;
 	return bsearch(&value, leaf->bytes, leaf->nset, sizeof(HjgBytes), compare_bytes) != NULL;
