@@ -84,9 +84,9 @@ extern const char *hjg_device_check_tests(HjgDeviceProgram *program);
 extern HjgDeviceStrings hjg_device_find_strings(const HjgDeviceProgram *program, hjg_u32 number, const HjgKeptFile *kept);
 /* Find which of at most HJG_MAX_VECTOR_ROWS rows, with these numbers, pass; false: one of their strings cannot be read. */
 extern bool hjg_device_test_rows(const HjgDeviceStrings *strings, const hjg_u32 *rows, hjg_u32 n, bool *passes);
-/* Count the bytes for a boolean for each row of each column that is tested, a column's from a multiple of 8 on, in their order; */
+/* Count the bytes for a boolean for each row of each column that is tested, a column's from a multiple of 8 on, in their order. */
 extern size_t hjg_device_passes_bytes(const HjgDeviceProgram *program);
-/* and find these, by all threads; passes NULL: only compare the columns with their checksums. HJG_ERR_INPUT: a column is not as it was written. */
+/* Find these booleans, by all threads; passes NULL: only compare the columns with their checksums. HJG_ERR_INPUT: a column is not as it was written. */
 extern HjgStatus hjg_device_test_columns(const HjgDeviceProgram *program, const HjgEnv *env, const HjgKeptFile *kept, bool *passes);
 
 /* ---- results ---- */

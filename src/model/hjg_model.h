@@ -353,19 +353,19 @@ typedef struct HjgGroupedRows
 
 /* Does the table of groups stay in a core's cache? */
 extern bool hjg_model_groups_cached(double ngroups, int ncolumns);
-/* Predict the time added by grouping them, */
+/* Predict the time added by grouping them. */
 extern double hjg_model_group_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped);
-/* by merging groups with those of other processes, through files, */
+/* Predict the time of merging groups with those of other processes, through files. */
 extern double hjg_model_exchange_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped);
 /*
- * by writing groups to files and reading them, until those of a partition fit into memory: by as many partitions at a time, a
- * power of two, as have this much of the memory each,
+ * Predict the time of writing groups to files and reading them, until those of a partition fit into memory: by as many partitions at a time, a
+ * power of two, as have this much of the memory each.
  */
 #define HJG_MODEL_GROUP_PARTITION_BYTES (64 * 1024)
 #define HJG_MODEL_GROUP_LEAST_BITS 2
 #define HJG_MODEL_GROUP_MOST_BITS 5
 extern double hjg_model_group_spill_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped, double memory_bytes);
-/* and by emitting the groups, finished or in partial form. */
+/* Predict the time of emitting the groups, finished or in partial form. */
 extern double hjg_model_finish_ns(double ngroups, bool partial);
 /* Predict the time of core's sort of values, nvalues of which differ; byval: they are not of variable length. */
 extern double hjg_model_sort_ns(double rows, double nvalues, bool byval);

@@ -88,9 +88,9 @@ extern size_t hjg_aggregation_bytes(const HjgAggregation *aggregation, bool next
  * know.
  */
 extern bool hjg_aggregation_write(const HjgAggregation *aggregation, const uint32 *groups, int n, HjgPack *pack);
-/* Read such totals as rows `first` on, which with those before are at most HJG_VECTOR_ROWS and alike narrow or not; */
+/* Read such totals as rows `first` on, which with those before are at most HJG_VECTOR_ROWS and alike narrow or not. */
 extern void hjg_aggregation_read(HjgAggregation *aggregation, HjgUnpack *from, bool narrow, int first, int n);
-/* and add n of the rows that were read, from `first` on, to the totals of their groups. */
+/* Add n of the rows that were read, from `first` on, to the totals of their groups. */
 extern void hjg_aggregation_merge(HjgAggregation *aggregation, int first, int n, const uint32 *groups, uint32 ngroups);
 /*
  * Add the totals of nrows rows, as a program returns them (layout/hjg_program.h), to those of a group; scales: of each argument, for numerics.

@@ -141,17 +141,20 @@ extern void hjg_float_totals_merge_result(const HjgTotalsArgument *argument, Hjg
  */
 extern bool hjg_float_totals_is_sure(const HjgTotalsArgument *argument, const uint64 *words);
 extern bool hjg_float_totals_are_sure_within(const HjgTotalsArgument *argument, int64 least_bits, int64 greatest_bits);
-/* Get a float of so many bytes as core passes it; */
+/* Get a float of so many bytes as core passes it. */
 extern Datum hjg_float_datum(double value, int width);
-/* moments as core's transition value; and the result of this aggregate of them. */
+/* Make core's transition value of moments. */
 extern Datum hjg_float_moments_datum(const HjgFloatMoments *moments);
+/* Make the result of this aggregate of moments. */
 extern Datum hjg_float_moments_finish(const HjgFloatMoments *moments, Oid function, bool *isnull);
 
 /* ---------- node_variance.c ---------- */
 
-/* Make core's transition value of a variance of count > 0 values of a group; */
+/* Find core's function that makes the result of a variance's transition value; NULL: it is no variance. */
+extern PGFunction hjg_variance_finisher(Oid function);
+/* Make core's transition value of a variance of count > 0 values of a group. */
 extern Datum hjg_variance_serialize(const HjgAggregation *aggregation, const HjgAggregate *aggregate, uint32 group, uint64 count);
-/* or its result. */
+/* Make the result of such a variance. */
 extern Datum hjg_variance_finish(const HjgAggregation *aggregation, const HjgAggregate *aggregate, uint32 group, uint64 count, bool *isnull);
 
 #endif							/* HJG_TOTALS_H */

@@ -11,7 +11,6 @@
 #include "catalog/pg_type_d.h"
 #include "utils/array.h"
 #include "utils/float.h"
-#include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
 
 #include "node/hjg_totals.h"
@@ -199,33 +198,11 @@ hjg_float_moments_datum(const HjgFloatMoments *moments)
 Datum
 hjg_float_moments_finish(const HjgFloatMoments *moments, Oid function, bool *isnull)
 {
-	PGFunction	finish = float8_avg;
+	const PGFunction variance = hjg_variance_finisher(function);
+	const PGFunction finish = variance != NULL ? variance : float8_avg;
 	LOCAL_FCINFO(fcinfo, 1);
 	Datum		result;
 
-	switch (function)
-	{
-		case F_VAR_POP_FLOAT4:
-		case F_VAR_POP_FLOAT8:
-			finish = float8_var_pop;
-			break;
-		case F_VAR_SAMP_FLOAT4:
-		case F_VAR_SAMP_FLOAT8:
-		case F_VARIANCE_FLOAT4:
-		case F_VARIANCE_FLOAT8:
-			finish = float8_var_samp;
-			break;
-		case F_STDDEV_POP_FLOAT4:
-		case F_STDDEV_POP_FLOAT8:
-			finish = float8_stddev_pop;
-			break;
-		case F_STDDEV_SAMP_FLOAT4:
-		case F_STDDEV_SAMP_FLOAT8:
-		case F_STDDEV_FLOAT4:
-		case F_STDDEV_FLOAT8:
-			finish = float8_stddev_samp;
-			break;
-	}
 	InitFunctionCallInfoData(*fcinfo, NULL, 1, InvalidOid, NULL, NULL);
 	fcinfo->args[0].value = hjg_float_moments_datum(moments);
 	fcinfo->args[0].isnull = false;

@@ -1,6 +1,6 @@
 /*
  * node_variance.c
- *	  Variances and standard deviations of integers and numerics, exact in any order of the rows.
+ *	  Variances and standard deviations of integers and numerics, exact in any order of the rows; and core's functions that finish any.
  *
  * They are made of two sums, of the values and of their squares, which are kept as those of sum() are. Both are written in the form in which
  * core sends the transition values of sums to other processes: number of values, sum, and, of numerics, more. The transition value of a
@@ -13,6 +13,7 @@
 #include "utils/fmgrprotos.h"
 
 #include "node/hjg_totals.h"
+#include "planner/hjg_planner.h"
 
 /* Bytes of the number of values; of what comes before the digits of a sum: their number, weight, sign, scale. */
 #define COUNT_BYTES ((int) sizeof(uint64))
@@ -25,28 +26,23 @@ typedef struct KnownVariance
 	PGFunction	finish;
 } KnownVariance;
 
-#define VARIANCES(type, prefix) \
-	{F_VAR_POP_##type, prefix##_var_pop}, \
-	{F_VAR_SAMP_##type, prefix##_var_samp}, \
-	{F_VARIANCE_##type, prefix##_var_samp}, \
-	{F_STDDEV_POP_##type, prefix##_stddev_pop}, \
-	{F_STDDEV_SAMP_##type, prefix##_stddev_samp}, \
-	{F_STDDEV_##type, prefix##_stddev_samp}
+#define FINISHED(function, form, prefix) {function, prefix##_##form},
 
 static const KnownVariance known_variances[] = {
-	VARIANCES(INT2, numeric_poly),
-	VARIANCES(INT4, numeric_poly),
-	VARIANCES(INT8, numeric),
-	VARIANCES(NUMERIC, numeric),
+	HJG_VARIANCES(FINISHED, INT2, numeric_poly)
+	HJG_VARIANCES(FINISHED, INT4, numeric_poly)
+	HJG_VARIANCES(FINISHED, INT8, numeric)
+	HJG_VARIANCES(FINISHED, NUMERIC, numeric)
+	HJG_VARIANCES(FINISHED, FLOAT4, float8)
+	HJG_VARIANCES(FINISHED, FLOAT8, float8)
 };
 
-static PGFunction
-find_finish(Oid function)
+PGFunction
+hjg_variance_finisher(Oid function)
 {
 	for (int i = 0; i < lengthof(known_variances); i++)
 		if (known_variances[i].function == function)
 			return known_variances[i].finish;
-	elog(ERROR, "%s plan node has an unknown form", HJG_AGGREGATE_NAME);
 	return NULL;
 }
 
@@ -87,7 +83,7 @@ hjg_variance_finish(const HjgAggregation *aggregation, const HjgAggregate *aggre
 	fcinfo->args[0].value = hjg_variance_serialize(aggregation, aggregate, group, count);
 	fcinfo->args[0].isnull = fcinfo->args[1].isnull = false;
 	fcinfo->args[0].value = aggregate->kind == HJG_AGGREGATE_VARIANCE ? numeric_poly_deserialize(fcinfo) : numeric_deserialize(fcinfo);
-	result = find_finish(aggregate->function)(fcinfo);
+	result = hjg_variance_finisher(aggregate->function)(fcinfo);
 	*isnull = fcinfo->isnull;
 	return result;
 }

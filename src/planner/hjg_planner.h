@@ -178,6 +178,15 @@ typedef struct HjgArithmetic
 	int			width;
 } HjgArithmetic;
 
+/* The variances of a type, as X(function, form, argument); core's functions that finish them are named after the form. */
+#define HJG_VARIANCES(X, type, argument) \
+	X(F_VAR_POP_##type, var_pop, argument) \
+	X(F_VAR_SAMP_##type, var_samp, argument) \
+	X(F_VARIANCE_##type, var_samp, argument) \
+	X(F_STDDEV_POP_##type, stddev_pop, argument) \
+	X(F_STDDEV_SAMP_##type, stddev_samp, argument) \
+	X(F_STDDEV_##type, stddev_samp, argument)
+
 /* Does the node know the aggregate function? Sets its kind. */
 extern bool hjg_aggregate_kind(Oid function, HjgAggregateKind *kind);
 /* Is it made of a sum and a sum of squares? */

@@ -507,6 +507,8 @@ extern bool hjg_planner_may_group(const Query *parse);
 extern bool hjg_planner_find_grouping(PlannerInfo *root, List *results, const Index *sortgrouprefs, List *having, HjgGrouping *grouping);
 /* Turn the aggregates among the returned columns into partial ones. */
 extern void hjg_planner_make_partial(PlannerInfo *root, HjgGrouping *grouping);
+/* Count the arguments that have totals in a group, at most: an aggregate that is made of squares, too, has two. */
+extern int	hjg_planner_count_arguments(const HjgGrouping *grouping);
 /* Add an expression to the keys; clause: how it is compared. Returns the reason why rows cannot be grouped by it, or NULL. */
 extern const char *hjg_planner_add_key(PlannerInfo *root, const SortGroupClause *clause, Expr *expr, HjgGrouping *grouping);
 /*
@@ -589,7 +591,7 @@ extern void hjg_planner_adopt_nulling(CustomScan *cscan, const RelOptInfo *rel);
 
 /* List a plan's children. */
 extern List *hjg_planner_children_of(const Plan *plan);
-/* The same, but for the one that returns a program's groups where that cannot be run: its price is not part of the plan's. */
+/* List those whose prices are part of the plan's: not the one that returns a program's groups where that cannot be run. */
 extern List *hjg_planner_priced_children(const Plan *plan);
 /* Is a plan a node of ours? */
 extern bool hjg_planner_is_our_plan(const Plan *plan);

@@ -245,10 +245,25 @@ add_aggref(PlannerInfo *root, Aggref *aggref, HjgGrouping *grouping)
 	grouping->work.nsteps++;
 	if (argument != NULL && aggref->aggdistinct == NIL)
 		grouping->work.arguments_by_core |= hjg_planner_is_by_core(root, (Node *) argument, false, &grouping->work);
-	square = argument != NULL ? hjg_aggregate_square(aggref->aggfnoid, argument) : NULL;
+	square = argument != NULL && aggref->aggdistinct == NIL ? hjg_aggregate_square(aggref->aggfnoid, argument) : NULL;
 	if (square != NULL)
 		grouping->work.arguments_by_core |= hjg_planner_is_by_core(root, (Node *) square, false, &grouping->work);
 	return argument == NULL || is_plain_expr((Node *) argument) ? NULL : "an aggregate's argument is volatile or has a subquery";
+}
+
+int
+hjg_planner_count_arguments(const HjgGrouping *grouping)
+{
+	int			n = list_length(grouping->arguments);
+	ListCell   *lc;
+
+	foreach(lc, grouping->functions)
+	{
+		HjgAggregateKind kind;
+
+		n += hjg_aggregate_kind(lfirst_oid(lc), &kind) && hjg_aggregate_needs_squares(kind);
+	}
+	return n;
 }
 
 const char *

@@ -363,7 +363,7 @@ refuse_groups(PlannerInfo *root, const HjgGrouping *grouping, double ngroups)
 {
 	if (ngroups > MOST_GROUPS)
 		return "groups are too many";
-	return ngroups * (GROUP_BYTES + list_length(grouping->arguments) * ARGUMENT_BYTES) > hjg_planner_facts(root)->hash_memory ?
+	return ngroups * (GROUP_BYTES + hjg_planner_count_arguments(grouping) * ARGUMENT_BYTES) > hjg_planner_facts(root)->hash_memory ?
 		"groups need more than work_mem" : NULL;
 }
 
@@ -496,7 +496,7 @@ hjg_planner_program(PlannerInfo *root, const HjgGrouping *grouping, RelOptInfo *
 	shape.nsteps = last->work.nsteps;
 	program->path = rows->path;
 	add_fetched(root, program, &shape);
-	shape.table_bytes += hjg_planner_program_groups_bytes(root, grouping->keys, program->ngroups, list_length(last->arguments), shape.ntables == 1);
+	shape.table_bytes += hjg_planner_program_groups_bytes(root, grouping->keys, program->ngroups, hjg_planner_count_arguments(last), shape.ntables == 1);
 	may_divide = hjg_planner_divide_program(root, input_rel, grouping, program->ngroups, refuse_groups(root, last, program->ngroups) == NULL, &shape, &divided);
 	program->time = hjg_planner_program_time(facts, &shape, may_divide ? &divided : NULL);
 	program->number = number_program(root, grouping, program->time.device.kind == HJG_KIND_CPU ? facts->hash_memory : 0);
@@ -574,7 +574,7 @@ hjg_planner_note_groups(PlannerInfo *root, const HjgGrouping *grouping, RelOptIn
 	hjg_planner_program_input(rows->path, &input);
 	ngroups = estimate_program_groups(root, grouping, &columns, input_rel->rows);
 	shape = rows->shape;
-	shape.table_bytes += hjg_planner_program_groups_bytes(root, columns.numbered, ngroups, list_length(grouping->arguments), shape.ntables == 1);
+	shape.table_bytes += hjg_planner_program_groups_bytes(root, columns.numbered, ngroups, hjg_planner_count_arguments(grouping), shape.ntables == 1);
 	add_groups_between(&shape, input_rel->rows, ngroups);
 	hjg_planner_keep_program_groups(grouped_rel, (HjgProgramGroupsPath) {
 		.path = hjg_planner_aggregate(root, grouped_rel, grouping, HJG_AGGREGATE_COMPLETE, input), .shape = shape,
