@@ -1,7 +1,6 @@
 /*
  * hjg_cuda_chunk.h
- *	  Allocation in linked chunks of a fixed size, for the bucket chains of partitions and for the
- *	  output of a block.
+ *	  Allocation in linked chunks of a fixed size, for the output of a block.
  *
  * A cursor is one word: the open chunk's number in the upper half, the number of its places taken in the
  * lower.  The first thread whose places do not fit takes the rest of the chunk, allocates new chunks
@@ -30,7 +29,7 @@ struct HjgTaken
 	}
 };
 
-/* Take n places.  get(k, chunk) returns the first of k new chunks that follow chunk. */
+/* Take n places.  get(k) returns the first of k new chunks. */
 template <class Get> HJG_FN HjgTaken
 hjg_chunk_take(unsigned long long *cursor, hjg_u32 n, hjg_u32 size, Get get)
 {
@@ -46,7 +45,7 @@ hjg_chunk_take(unsigned long long *cursor, hjg_u32 n, hjg_u32 size, Get get)
 		{
 			const hjg_u32 rest = n - (size - at);
 			const hjg_u32 k = (rest + size - 1) / size;
-			const hjg_u32 next = get(k, chunk);
+			const hjg_u32 next = get(k);
 
 			atomicExch(cursor, (unsigned long long) (next + k - 1) << 32 | (rest - (k - 1) * size));
 			return {chunk, at, size - at, next};

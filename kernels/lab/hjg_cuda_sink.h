@@ -198,7 +198,7 @@ template <int THREADS> struct HjgSink<HJG_SINK_BLOCK, THREADS>
 		if (ballot == 0)
 			return;
 		if (hjg_lane() == 0)
-			t = hjg_chunk_take(cursor, __popc(ballot), HJG_K_CHUNK_PAIRS, [&](hjg_u32 k, hjg_u32)
+			t = hjg_chunk_take(cursor, __popc(ballot), HJG_K_CHUNK_PAIRS, [&](hjg_u32 k)
 			{
 				return (hjg_u32) atomicAdd(taken, (unsigned long long) k);
 			});
@@ -360,7 +360,7 @@ template <int THREADS> struct HjgSink<HJG_SINK_GROUP, THREADS>
 		if (ballot == 0)
 			return;
 		if (hjg_lane() == 0)
-			t = hjg_chunk_take(cursor, __popc(ballot), HJG_K_CHUNK_PAIRS, [&](hjg_u32, hjg_u32)
+			t = hjg_chunk_take(cursor, __popc(ballot), HJG_K_CHUNK_PAIRS, [&](hjg_u32)
 			{
 				const hjg_u64 next = atomicAdd((unsigned long long *) a.taken, 1ull);
 

@@ -150,9 +150,9 @@ typedef struct HjgKPass
 
 /*
  * hjg_k_begin_chains, hjg_k_scatter_chains_W, hjg_k_measure_parts, hjg_k_list_pages.  A bucket is
- * 2^bucket_bits rows; a chain is the buckets with its number as owner, in the order of their ordinals.
- * cursors: bucket in the high word, rows in it in the low one.  The first pass may take its side in pieces,
- * one launch each.
+ * 2^bucket_bits rows; a chain is the buckets with its number as owner, in the order of their ordinals.  All
+ * but the last two are full, the last one is empty.  The first pass may take its side in pieces, one launch
+ * each.
  */
 typedef struct HjgKChains
 {
@@ -163,10 +163,12 @@ typedef struct HjgKChains
 	hjg_u64		in_sizes;		/* hjg_u32[partitions] */
 	hjg_u64		in_used;		/* hjg_u32: buckets */
 	HjgKRows	out;
-	hjg_u64		cursors;		/* hjg_u64[1 << all_bits] */
+	hjg_u64		cursors;		/* hjg_u64[1 << all_bits]: HJG_K_CURSOR() */
+	hjg_u64		nfull;			/* hjg_u32[1 << all_bits]: full buckets */
 	hjg_u64		used;			/* hjg_u32: owned buckets */
 	hjg_u64		owner;			/* hjg_u32[buckets] */
 	hjg_u64		ordinal;		/* hjg_u32[buckets]: of the bucket in its chain */
+	hjg_u64		next;			/* hjg_u32[buckets]: the bucket that is to be opened after it */
 	hjg_u64		sizes;			/* hjg_u32[1 << all_bits] */
 	hjg_u64		first;			/* hjg_u32[1 << all_bits]: virtual positions */
 	hjg_u64		pages;			/* hjg_u32[]: bucket at virtual position i << bucket_bits */
@@ -175,8 +177,17 @@ typedef struct HjgKChains
 	hjg_u32		bucket_bits;
 	hjg_u32		in_bucket_bits; /* second pass: of its input; at most a tile */
 	hjg_u32		first_row;		/* first pass: of the piece, if it has no row numbers */
-	hjg_u32		pad;
+	hjg_u32		nbuckets;
 } HjgKChains;
+
+/* A chain's cursor: the open bucket, the next one, and the places taken of the open one and, while it is full, behind it. */
+#define HJG_K_BUCKET_BITS 21
+#define HJG_K_CURSOR_ROWS_BITS (64 - 2 * HJG_K_BUCKET_BITS)
+#define HJG_K_CURSOR(open, next, rows) \
+	((hjg_u64) (open) << (64 - HJG_K_BUCKET_BITS) | (hjg_u64) (next) << HJG_K_CURSOR_ROWS_BITS | (hjg_u64) (rows))
+#define HJG_K_CURSOR_OPEN(cursor) ((hjg_u32) ((cursor) >> (64 - HJG_K_BUCKET_BITS)))
+#define HJG_K_CURSOR_NEXT(cursor) ((hjg_u32) ((cursor) >> HJG_K_CURSOR_ROWS_BITS) & ((1u << HJG_K_BUCKET_BITS) - 1))
+#define HJG_K_CURSOR_ROWS(cursor) ((hjg_u32) (cursor) & ((1u << HJG_K_CURSOR_ROWS_BITS) - 1))
 
 /* ---- joins of co-partitions ---- */
 

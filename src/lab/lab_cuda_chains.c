@@ -2,7 +2,7 @@
  * lab_cuda_chains.c
  *	  Radix partitioning into chains of buckets (cuda_chains.cu): one pass or two.
  *
- * The pool has a bucket for each partition and one for each bucketful of rows, which bounds the chains.
+ * The pool has two buckets for each partition and one for each bucketful of rows, which bounds the chains.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #define FULL_THREADS 1024
 #define LIST_THREADS 256
 #define MOST_BITS 9				/* of a pass */
-#define TAKEN_BYTES 20			/* of shared memory, a partition */
+#define PLACES_BYTES 24			/* of shared memory, a partition */
 
 #define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
 
@@ -42,7 +42,7 @@ between_bits_of(int key_width, int between_bits)
 static hjg_u64
 nbuckets_of(hjg_u64 nrows, int bits, int bucket_bits)
 {
-	return (nrows >> bucket_bits) + ((hjg_u64) 1 << bits);
+	return (nrows >> bucket_bits) + ((hjg_u64) 2 << bits);
 }
 
 /* The result of a pass besides rows and sizes. */
@@ -50,9 +50,11 @@ typedef struct Chains
 {
 	HjgCudaPtr	block;
 	HjgCudaPtr	cursors;
+	HjgCudaPtr	nfull;
 	HjgCudaPtr	used;
 	HjgCudaPtr	owner;
 	HjgCudaPtr	ordinal;
+	HjgCudaPtr	next;
 	HjgCudaPtr	sizes;
 } Chains;
 
@@ -60,11 +62,13 @@ static size_t
 lay_chains(Chains *chains, hjg_u64 nbuckets, int bits, HjgCudaPtr base)
 {
 	chains->cursors = base;
-	chains->used = base + (sizeof(hjg_u64) << bits);
-	chains->sizes = chains->used + sizeof(hjg_u32);
-	chains->owner = chains->sizes + (sizeof(hjg_u32) << bits);
+	chains->nfull = base + (sizeof(hjg_u64) << bits);
+	chains->sizes = chains->nfull + (sizeof(hjg_u32) << bits);
+	chains->used = chains->sizes + (sizeof(hjg_u32) << bits);
+	chains->owner = chains->used + sizeof(hjg_u32);
 	chains->ordinal = chains->owner + nbuckets * sizeof(hjg_u32);
-	return chains->ordinal + nbuckets * sizeof(hjg_u32) - base;
+	chains->next = chains->ordinal + nbuckets * sizeof(hjg_u32);
+	return chains->next + nbuckets * sizeof(hjg_u32) - base;
 }
 
 /* Launch the first pass over the pieces of a side, as they come in. */
@@ -106,10 +110,13 @@ run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, co
 	HjgCudaKernel *kernel = &scatter_chains[parted->full_blocks][w];
 	const hjg_u64 nbuckets = nbuckets_of(side->nrows, all_bits, bucket_bits);
 	const unsigned nlists = (unsigned) ((((hjg_u64) 1 << all_bits) + LIST_THREADS - 1) / LIST_THREADS);
-	const unsigned shared = ((unsigned) (key_width + 4) << tile_bits[w]) + (TAKEN_BYTES << bits);
+	const unsigned shared = ((unsigned) (key_width + 4) << tile_bits[w]) + (PLACES_BYTES << bits);
 	HjgKChains	args = {.bits = (hjg_u32) bits, .all_bits = (hjg_u32) all_bits, .bucket_bits = (hjg_u32) bucket_bits};
-	HjgStatus	status = hjg_lab_rows_alloc(stream, key_width, nbuckets << bucket_bits, rows);
+	HjgStatus	status;
 
+	if (nbuckets >> HJG_K_BUCKET_BITS != 0)
+		return HJG_ERR_INPUT;
+	status = hjg_lab_rows_alloc(stream, key_width, nbuckets << bucket_bits, rows);
 	if (status == HJG_OK)
 		status = hjg_cuda_alloc(stream, lay_chains(chains, nbuckets, all_bits, 0), &chains->block);
 	if (status != HJG_OK)
@@ -126,11 +133,15 @@ run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, co
 	}
 	args.out = hjg_lab_kernel_rows(rows);
 	args.cursors = chains->cursors;
+	args.nfull = chains->nfull;
 	args.used = chains->used;
 	args.owner = chains->owner;
 	args.ordinal = chains->ordinal;
+	args.next = chains->next;
 	args.sizes = chains->sizes;
-	status = hjg_cuda_launch(stream, &begin_chains, nlists, LIST_THREADS, 0, (void *[]) {&args});
+	args.nbuckets = (hjg_u32) nbuckets;
+	status = hjg_cuda_launch(stream, &begin_chains, (unsigned) ((nbuckets + LIST_THREADS - 1) / LIST_THREADS), LIST_THREADS, 0,
+							 (void *[]) {&args});
 	if (status == HJG_OK)
 		status = in == NULL ? scatter_pieces(stream, kernel, threads, shared, key_width, side, &args) :
 			hjg_cuda_launch_filling(stream, kernel, threads, shared, ~0ull, &args);

@@ -394,32 +394,31 @@ begin_chains(const Launch *launch)
 
 	for (hjg_u32 p = 0; p < 1u << chains->all_bits; p++)
 	{
-		AT(hjg_u64, chains->cursors)[p] = (hjg_u64) p << 32;
+		AT(hjg_u64, chains->cursors)[p] = HJG_K_CURSOR(p, p, 0);
+		AT(hjg_u32, chains->nfull)[p] = 0;
 		AT(hjg_u32, chains->owner)[p] = p;
-		AT(hjg_u32, chains->ordinal)[p] = 0;
 	}
 	*AT(hjg_u32, chains->used) = 1u << chains->all_bits;
 }
 
+/* Here the next bucket comes from the pool when the open one is full. */
 static void
 add_to_chain(const HjgKChains *chains, int width, HjgCsrKey key, hjg_u32 row)
 {
 	const hjg_u32 part = top_of(width, key) >> (32 - chains->all_bits);
 	hjg_u64    *cursor = &AT(hjg_u64, chains->cursors)[part];
-	hjg_u32		bucket = (hjg_u32) (*cursor >> 32);
-	hjg_u32		n = (hjg_u32) *cursor;
+	hjg_u32		bucket = HJG_K_CURSOR_OPEN(*cursor);
+	hjg_u32		n = HJG_K_CURSOR_ROWS(*cursor);
 
-	if (n == 1u << chains->bucket_bits)
+	put_tuple(width, &chains->out, (bucket << chains->bucket_bits) + n, key, row);
+	if (++n == 1u << chains->bucket_bits)
 	{
-		const hjg_u32 next = (*AT(hjg_u32, chains->used))++;
-
-		AT(hjg_u32, chains->owner)[next] = part;
-		AT(hjg_u32, chains->ordinal)[next] = AT(hjg_u32, chains->ordinal)[bucket] + 1;
-		bucket = next;
+		AT(hjg_u32, chains->ordinal)[bucket] = AT(hjg_u32, chains->nfull)[part]++;
+		bucket = (*AT(hjg_u32, chains->used))++;
+		AT(hjg_u32, chains->owner)[bucket] = part;
 		n = 0;
 	}
-	put_tuple(width, &chains->out, (bucket << chains->bucket_bits) + n, key, row);
-	*cursor = (hjg_u64) bucket << 32 | (n + 1);
+	*cursor = HJG_K_CURSOR(bucket, bucket, n);
 }
 
 static void
@@ -453,8 +452,10 @@ measure_parts(const Launch *launch)
 	for (hjg_u32 p = 0; p < 1u << chains->all_bits; p++)
 	{
 		const hjg_u64 cursor = AT(hjg_u64, chains->cursors)[p];
+		const hjg_u32 nfull = AT(hjg_u32, chains->nfull)[p];
 
-		AT(hjg_u32, chains->sizes)[p] = (AT(hjg_u32, chains->ordinal)[cursor >> 32] << chains->bucket_bits) + (hjg_u32) cursor;
+		AT(hjg_u32, chains->ordinal)[HJG_K_CURSOR_OPEN(cursor)] = nfull;
+		AT(hjg_u32, chains->sizes)[p] = (nfull << chains->bucket_bits) + HJG_K_CURSOR_ROWS(cursor);
 	}
 }
 
@@ -466,9 +467,10 @@ list_pages(const Launch *launch)
 	for (hjg_u32 b = 0; b < *AT(hjg_u32, chains->used); b++)
 	{
 		const hjg_u32 p = AT(hjg_u32, chains->owner)[b];
+		const hjg_u32 ordinal = AT(hjg_u32, chains->ordinal)[b];
 
-		if (AT(hjg_u32, chains->sizes)[p] > 0)
-			AT(hjg_u32, chains->pages)[(AT(hjg_u32, chains->first)[p] >> chains->bucket_bits) + AT(hjg_u32, chains->ordinal)[b]] = b;
+		if (ordinal << chains->bucket_bits < AT(hjg_u32, chains->sizes)[p])
+			AT(hjg_u32, chains->pages)[(AT(hjg_u32, chains->first)[p] >> chains->bucket_bits) + ordinal] = b;
 	}
 }
 
