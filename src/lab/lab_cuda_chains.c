@@ -45,30 +45,25 @@ nbuckets_of(hjg_u64 nrows, int bits, int bucket_bits)
 	return (nrows >> bucket_bits) + ((hjg_u64) 2 << bits);
 }
 
-/* The result of a pass besides rows and sizes. */
+/* The result of a pass besides its rows; sizes lie in the block, or where the partitions' are. */
 typedef struct Chains
 {
 	HjgCudaPtr	block;
-	HjgCudaPtr	cursors;
-	HjgCudaPtr	nfull;
-	HjgCudaPtr	used;
-	HjgCudaPtr	owner;
-	HjgCudaPtr	ordinal;
-	HjgCudaPtr	next;
-	HjgCudaPtr	sizes;
+	HjgKChains	args;			/* of the pass that made them */
 } Chains;
 
 static size_t
-lay_chains(Chains *chains, hjg_u64 nbuckets, int bits, HjgCudaPtr base)
+lay_chains(HjgKChains *args, hjg_u64 nbuckets, HjgCudaPtr base)
 {
-	chains->cursors = base;
-	chains->nfull = base + (sizeof(hjg_u64) << bits);
-	chains->sizes = chains->nfull + (sizeof(hjg_u32) << bits);
-	chains->used = chains->sizes + (sizeof(hjg_u32) << bits);
-	chains->owner = chains->used + sizeof(hjg_u32);
-	chains->ordinal = chains->owner + nbuckets * sizeof(hjg_u32);
-	chains->next = chains->ordinal + nbuckets * sizeof(hjg_u32);
-	return chains->next + nbuckets * sizeof(hjg_u32) - base;
+	args->cursors = base;
+	args->nfull = args->cursors + (sizeof(hjg_u64) << args->all_bits);
+	args->sizes = args->nfull + (sizeof(hjg_u32) << args->all_bits);
+	args->used = args->sizes + (sizeof(hjg_u32) << args->all_bits);
+	args->owner = args->used + sizeof(hjg_u32);
+	args->ordinal = args->owner + nbuckets * sizeof(hjg_u32);
+	args->next = args->ordinal + nbuckets * sizeof(hjg_u32);
+	args->nbuckets = (hjg_u32) nbuckets;
+	return args->next + nbuckets * sizeof(hjg_u32) - base;
 }
 
 /* Launch the first pass over the pieces of a side, as they come in. */
@@ -97,74 +92,61 @@ scatter_pieces(HjgCudaStream *stream, HjgCudaKernel *kernel, unsigned threads, u
 	return status;
 }
 
-/*
- * Run one pass of `bits` bits, to 2^all_bits chains; in: NULL, or the chains that the first pass made of
- * in_rows.
- */
+/* Run one pass of `bits` bits, to 2^all_bits chains; in: NULL, or the chains that the first pass made. */
 static HjgStatus
 run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, const HjgCudaParted *parted, const Chains *in,
-			   const HjgCudaRows *in_rows, int bits, int all_bits, int bucket_bits, Chains *chains, HjgCudaRows *rows)
+			   int bits, int all_bits, int bucket_bits, Chains *chains, HjgCudaRows *rows)
 {
 	const int	w = hjg_cuda_width_ix(key_width);
 	const unsigned threads = parted->full_blocks ? FULL_THREADS : CHAIN_THREADS;
 	HjgCudaKernel *kernel = &scatter_chains[parted->full_blocks][w];
 	const hjg_u64 nbuckets = nbuckets_of(side->nrows, all_bits, bucket_bits);
 	const unsigned nlists = (unsigned) ((((hjg_u64) 1 << all_bits) + LIST_THREADS - 1) / LIST_THREADS);
+	const unsigned nbegins = (unsigned) ((nbuckets + LIST_THREADS - 1) / LIST_THREADS);
 	const unsigned shared = ((unsigned) (key_width + 4) << tile_bits[w]) + (PLACES_BYTES << bits);
-	HjgKChains	args = {.bits = (hjg_u32) bits, .all_bits = (hjg_u32) all_bits, .bucket_bits = (hjg_u32) bucket_bits};
+	HjgKChains *args = &chains->args;
 	HjgStatus	status;
 
 	if (nbuckets >> HJG_K_BUCKET_BITS != 0)
 		return HJG_ERR_INPUT;
+	*args = (HjgKChains) {.bits = (hjg_u32) bits, .all_bits = (hjg_u32) all_bits, .bucket_bits = (hjg_u32) bucket_bits};
 	status = hjg_lab_rows_alloc(stream, key_width, nbuckets << bucket_bits, rows);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(stream, lay_chains(chains, nbuckets, all_bits, 0), &chains->block);
+		status = hjg_cuda_alloc(stream, lay_chains(args, nbuckets, 0), &chains->block);
 	if (status != HJG_OK)
 		return status;
-	lay_chains(chains, nbuckets, all_bits, chains->block);
+	lay_chains(args, nbuckets, chains->block);
+	if (all_bits == parted->bits)
+		args->sizes = parted->sizes;
 	if (in != NULL)
 	{
-		args.in = hjg_lab_kernel_rows(in_rows);
-		args.in_owner = in->owner;
-		args.in_ordinal = in->ordinal;
-		args.in_sizes = in->sizes;
-		args.in_used = in->used;
-		args.in_bucket_bits = (hjg_u32) between_bits_of(key_width, parted->between_bits);
+		args->in = in->args.out;
+		args->in_owner = in->args.owner;
+		args->in_ordinal = in->args.ordinal;
+		args->in_sizes = in->args.sizes;
+		args->in_used = in->args.used;
+		args->in_bucket_bits = in->args.bucket_bits;
 	}
-	args.out = hjg_lab_kernel_rows(rows);
-	args.cursors = chains->cursors;
-	args.nfull = chains->nfull;
-	args.used = chains->used;
-	args.owner = chains->owner;
-	args.ordinal = chains->ordinal;
-	args.next = chains->next;
-	args.sizes = chains->sizes;
-	args.nbuckets = (hjg_u32) nbuckets;
-	status = hjg_cuda_launch(stream, &begin_chains, (unsigned) ((nbuckets + LIST_THREADS - 1) / LIST_THREADS), LIST_THREADS, 0,
-							 (void *[]) {&args});
+	args->out = hjg_lab_kernel_rows(rows);
+	status = hjg_cuda_launch(stream, &begin_chains, nbegins, LIST_THREADS, 0, (void *[]) {args});
 	if (status == HJG_OK)
-		status = in == NULL ? scatter_pieces(stream, kernel, threads, shared, key_width, side, &args) :
-			hjg_cuda_launch_filling(stream, kernel, threads, shared, ~0ull, &args);
+		status = in == NULL ? scatter_pieces(stream, kernel, threads, shared, key_width, side, args) :
+			hjg_cuda_launch_filling(stream, kernel, threads, shared, ~0ull, args);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(stream, &measure_parts, nlists, LIST_THREADS, 0, (void *[]) {&args});
+		status = hjg_cuda_launch(stream, &measure_parts, nlists, LIST_THREADS, 0, (void *[]) {args});
 	return status;
 }
 
 static HjgStatus
-lay_pages(HjgCudaStream *stream, const HjgCudaSide *side, const Chains *chains, HjgCudaParted *parted, HjgKUnits *units)
+lay_pages(HjgCudaStream *stream, const Chains *chains, HjgCudaParted *parted, HjgKUnits *units)
 {
-	const hjg_u64 nbuckets = nbuckets_of(side->nrows, parted->bits, parted->bucket_bits);
-	HjgKChains	args = {
-		.used = chains->used, .owner = chains->owner, .ordinal = chains->ordinal, .sizes = chains->sizes,
-		.first = parted->parts.first, .all_bits = (hjg_u32) parted->bits, .bucket_bits = (hjg_u32) parted->bucket_bits
-	};
-	HjgStatus	status;
+	const hjg_u64 nbuckets = chains->args.nbuckets;
+	HjgKChains	args = chains->args;
+	HjgStatus	status = hjg_lab_parted_place(stream, parted, units);
 
-	status = hjg_lab_copy_within(stream, parted->sizes, chains->sizes, sizeof(hjg_u32) << parted->bits);
-	if (status == HJG_OK)
-		status = hjg_lab_parted_place(stream, parted, units);
 	if (status == HJG_OK)
 		status = hjg_cuda_alloc(stream, nbuckets * sizeof(hjg_u32), &parted->pages);
+	args.first = parted->parts.first;
 	args.pages = parted->pages;
 	if (status == HJG_OK)
 		status = hjg_cuda_launch(stream, &list_pages, (unsigned) ((nbuckets + LIST_THREADS - 1) / LIST_THREADS), LIST_THREADS,
@@ -183,18 +165,17 @@ hjg_lab_chain_partition(HjgCudaStream *stream, int key_width, const HjgCudaSide 
 	HjgStatus	status;
 
 	if (first_bits == parted->bits)
-		status = run_chain_pass(stream, key_width, side, parted, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first,
-								&parted->rows);
+		status = run_chain_pass(stream, key_width, side, parted, NULL, first_bits, first_bits, parted->bucket_bits, &first, &parted->rows);
 	else
 	{
-		status = run_chain_pass(stream, key_width, side, parted, NULL, NULL, first_bits, first_bits,
-								between_bits_of(key_width, parted->between_bits), &first, &between);
+		status = run_chain_pass(stream, key_width, side, parted, NULL, first_bits, first_bits, between_bits_of(key_width, parted->between_bits),
+								&first, &between);
 		if (status == HJG_OK)
-			status = run_chain_pass(stream, key_width, side, parted, &first, &between, parted->bits - first_bits, parted->bits,
+			status = run_chain_pass(stream, key_width, side, parted, &first, parted->bits - first_bits, parted->bits,
 									parted->bucket_bits, &second, &parted->rows);
 	}
 	if (status == HJG_OK)
-		status = lay_pages(stream, side, second.block != 0 ? &second : &first, parted, units);
+		status = lay_pages(stream, second.block != 0 ? &second : &first, parted, units);
 	hjg_lab_rows_free(stream, &between);
 	hjg_cuda_free(stream, first.block);
 	hjg_cuda_free(stream, second.block);
@@ -205,9 +186,9 @@ static size_t
 pass_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits)
 {
 	const hjg_u64 nbuckets = nbuckets_of(nrows, bits, bucket_bits);
-	Chains		chains;
+	HjgKChains	args = {.all_bits = (hjg_u32) bits};
 
-	return hjg_lab_rows_bytes(key_width, nbuckets << bucket_bits) + hjg_cuda_block_bytes(lay_chains(&chains, nbuckets, bits, 0));
+	return hjg_lab_rows_bytes(key_width, nbuckets << bucket_bits) + hjg_cuda_block_bytes(lay_chains(&args, nbuckets, 0));
 }
 
 size_t
