@@ -451,7 +451,7 @@ extern PGDLLEXPORT int hjg_kept_validate(Relation relation, HjgKeptSegment *segm
 extern void hjg_kept_validate_patch(Relation relation, HjgKeptSegment *patch, const HjgKeptLook *look, BufferAccessStrategy strategy, HjgKeptBlocks *valid);
 /*
  * Collect the rows of a heap page, under its share lock, if all snapshots see the same ones; returns how many they are, or -1. Gets the
- * page's LSN. all_visible: the map said so before. horizon: of GetOldestNonRemovableTransactionId().
+ * page's LSN, which is 0 only if it has no rows. all_visible: the map said so before. horizon: of GetOldestNonRemovableTransactionId().
  */
 extern int	hjg_kept_collect_rows(Relation relation, Buffer buffer, bool all_visible, TransactionId horizon, OffsetNumber *rows, XLogRecPtr *lsn);
 
