@@ -3,7 +3,7 @@
  *	  Radix partitioning into chains of buckets.
  *
  * Sioulas et al., "Hardware-conscious Hash-Joins on GPUs" (ICDE 2019), III.A; PRBC in Paul et al. (2020).
- * There are no histograms: each partition starts with one bucket and receives another from a pool whenever
+ * There are no histograms: each partition starts with two buckets and receives another from a pool whenever
  * one is full, so a pass reads its rows once.  A tile of rows is first ordered by partition in shared
  * memory, and each run reserves room with one atomic.  The second pass takes one bucket at a time, of any
  * partition, which balances blocks when skew makes some chains long.
@@ -14,9 +14,9 @@
  * block waits only where two buckets were filled meanwhile.  With one, blocks waited for each other at each
  * new bucket: a join of 32M x 32M rows took 2.5 ms, with two 1.6 (H200; reading ahead, below, makes it 1.5).
  *
- * A link is stored as a bucket's owner and its ordinal in the chain, which it gets when it is full.  So
- * list_pages can lay out chains without following them: a page table maps positions in the order of
- * partitions to buckets, and the join can cut long chains anywhere (its units).
+ * A chain is stored as its buckets' owner and their ordinals, which they get when they are full; links are
+ * followed by blocks that wait only.  So list_pages can lay out chains: a page table maps positions in the
+ * order of partitions to buckets, and the join can cut long chains anywhere (its units).
  *
  *		hjg_k_begin_chains		two buckets a partition; the grid covers the buckets
  *		hjg_k_scatter_chains_W	a pass, by blocks of 512 threads; hjg_k_scatter_chains_full_W by blocks of 1024
