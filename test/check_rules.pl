@@ -383,10 +383,12 @@ ok(!@bad, 'no dead code, no open ends, no trailing white space', @bad);
 foreach my $file (@sources, glob('kernels/*.*'))
 {
 	my $n = 0;
+	my $opened = 0;
 	foreach (split /\n/, slurp($file))
 	{
 		$n++;
-		push @bad, "$file:$n: $1" if m{^\s*(?:/\*| \*\t  ?)\s*((?:What|When|Where|Which|Why|How|Who|Whose|Whoever|They|It|Its|Does that|Is that|Whether|So many|Of those)\s.*)};
+		push @bad, "$file:$n: $1" if ($opened || !m{^\s*\* \S}) && m{^\s*(?:/\*|\*)\s*((?:What|When|Where|Which|Why|How|Who|Whose|Whoever|They|It|Its|Does that|Is that|Whether|So many|Of those)\s.*)};
+		$opened = m{^\s*/\*$};
 	}
 }
 ok(!@bad, 'no comment begins with a question word', @bad);

@@ -58,8 +58,8 @@ hjg_k_begin_chains(HjgKChains a)
 }
 
 /*
- * Where the rows of a run go, which a block has ordered at places of a tile: each place plus a number.  Rows that fill whole buckets
- * come first, then the rest of the open bucket, then the beginning of the next.
+ * Targets of a run, whose rows a block has ordered at places of a tile: each place plus a number.  Rows that fill whole buckets come
+ * first, then those for the rest of the open bucket, then those for the next.
  */
 struct HjgRunPlaces
 {

@@ -18,7 +18,7 @@
 
 #define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
 
-/* by full_blocks and width */
+/* The kernels of a pass, by full_blocks and width. */
 static HjgCudaKernel scatter_chains[2][HJG_CUDA_WIDTHS] = {
 	{KERNEL("hjg_k_scatter_chains_4"), KERNEL("hjg_k_scatter_chains_8"), KERNEL("hjg_k_scatter_chains_16")},
 	{KERNEL("hjg_k_scatter_chains_full_4"), KERNEL("hjg_k_scatter_chains_full_8"), KERNEL("hjg_k_scatter_chains_full_16")},
@@ -107,7 +107,8 @@ run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, co
 	HjgKChains *args = &chains->args;
 	HjgStatus	status;
 
-	if (nbuckets >> HJG_K_BUCKET_BITS != 0)
+	/* what fits a cursor; blocks that wait count behind two full buckets */
+	if (nbuckets >> HJG_K_BUCKET_BITS != 0 || bucket_bits > HJG_K_CURSOR_ROWS_BITS - 2)
 		return HJG_ERR_INPUT;
 	*args = (HjgKChains) {.bits = (hjg_u32) bits, .all_bits = (hjg_u32) all_bits, .bucket_bits = (hjg_u32) bucket_bits};
 	status = hjg_lab_rows_alloc(stream, key_width, nbuckets << bucket_bits, rows);

@@ -231,7 +231,7 @@ payload_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 		spill_row_ns(costs, shape, shape->probe_width);
 }
 
-/* Predict the time in which a participant adds the keys that it reads to the filter, */
+/* Predict the time in which a participant adds the keys that it reads to the filter. */
 static double
 bloom_add_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
@@ -239,7 +239,8 @@ bloom_add_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 }
 
 /*
- * and in which it tests its rows with all keys, in a table's scan after reading those of a page's rows, or of kept columns.
+ * Predict the time in which it tests its rows with the filter, in a table's scan after reading the keys of a page's rows, or of kept
+ * columns.
  */
 static double
 bloom_test_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)

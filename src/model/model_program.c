@@ -53,7 +53,7 @@ static const ProgramUnits thread_units = {
 /* Sending a group back, adding it to the node's table, and returning it: one process does that. */
 #define GROUP_NS 700
 
-/* For each further GPU: adding a group that others have sent, too, describing a segment to it, too, and starting and ending the job. */
+/* Costs of each further GPU: adding a group that others have sent, too, describing a segment to it, too, and starting and ending the job. */
 #define GROUP_AGAIN_NS 400
 #define SEGMENT_AGAIN_NS 800
 #define DEVICE_NS 500000

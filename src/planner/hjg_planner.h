@@ -87,7 +87,7 @@ typedef enum HjgPlanPrediction
 /* ---------- the node GpuAggregate ---------- */
 
 /*
- * Its CustomScan fields:
+ * Fields of its CustomScan:
  *	custom_plans		the plan whose rows are aggregated; if a program is to be made of it, also a plan of the same groups, for the
  *						case that it cannot be run
  *	custom_scan_tlist	all of the first one's targetlist, then the aggregates, finished or in partial form

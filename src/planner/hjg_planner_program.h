@@ -12,7 +12,7 @@
 #include "nodes/pathnodes.h"
 
 #include "base/hjg_compat.h"
-#include "planner/hjg_planner_path.h"
+#include "planner/hjg_planner_grouping.h"
 
 /* Does a join only ask whether there is a partner? */
 static inline bool

@@ -24,7 +24,7 @@
 
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
-#include "planner/hjg_planner_path.h"
+#include "planner/hjg_planner_grouping.h"
 
 /* Marks of the results for each value and for each process. */
 #define OF_VALUES ((AggSplit) AGGSPLITOP_SKIPFINAL)

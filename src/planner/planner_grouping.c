@@ -24,7 +24,7 @@
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
-#include "planner/hjg_planner_path.h"
+#include "planner/hjg_planner_grouping.h"
 #include "rows/hjg_rows.h"
 #include "scan/hjg_scan.h"
 

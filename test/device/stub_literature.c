@@ -401,7 +401,7 @@ begin_chains(const Launch *launch)
 	*AT(hjg_u32, chains->used) = 1u << chains->all_bits;
 }
 
-/* Here the next bucket comes from the pool when the open one is full. */
+/* Add a row to its partition's chain; a bucket that is full is followed by another from the pool at once. */
 static void
 add_to_chain(const HjgKChains *chains, int width, HjgCsrKey key, hjg_u32 row)
 {

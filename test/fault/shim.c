@@ -33,7 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* In the order of @calls in 021_faults.pl. */
+/* Names in the order of @calls in 021_faults.pl. */
 #define CALLS(CALL) \
 	CALL(malloc) CALL(calloc) CALL(realloc) CALL(aligned_alloc) CALL(open) CALL(read) CALL(pread) CALL(write) CALL(pwrite) \
 	CALL(pwritev) CALL(posix_fallocate) CALL(fallocate) CALL(ftruncate) CALL(mmap) CALL(madvise) CALL(epoll_wait) CALL(fork) \
