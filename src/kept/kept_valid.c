@@ -48,8 +48,8 @@
  *	- a table that was created or rewritten by the current transaction is neither kept nor served: with wal_level = minimal its
  *	  changes may be unlogged. Nobody else can read it before that transaction ends;
  *	- an LSN of 0 is trusted only if the page has no rows; else it was written without being logged. Adding pages to a table is not
- *	  logged, and from 16 on a bulk insert leaves some dozen at the end that it does not use. The first row of a page is logged, so
- *	  its LSN is 0 as long as it has none.
+ *	  logged, and from 16 on a bulk insert leaves some dozen at the end that it does not use. The first row of a page is
+ *	  logged; but the next file of that number may have been filled without logging, so who asks such a page looks for rows, too.
  *
  * The file. What is kept belongs to a file (tablespace, database, file number), not to a table. A rewrite, TRUNCATE, CLUSTER, ALTER
  * TYPE or a move makes a new one. If the number of a dropped file is used again, all of its pages and those of its map have newer
@@ -283,7 +283,8 @@ is_page_same(Relation relation, HjgKeptSegment *segment, int b, BufferAccessStra
 	bool		same;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	same = BufferGetLSNAtomic(buffer) == segment->lsn[b];
+	same = BufferGetLSNAtomic(buffer) == segment->lsn[b] &&
+		(!XLogRecPtrIsInvalid(segment->lsn[b]) || PageGetMaxOffsetNumber(BufferGetPage(buffer)) == 0);
 	UnlockReleaseBuffer(buffer);
 	return same;
 }
