@@ -223,4 +223,18 @@ is(sql(q{SELECT kept_pins('t')}), 0, 'leaves no pin');
 is((split /\n/, sql(q{DO $$ BEGIN FOR i IN 1 .. 3 LOOP BEGIN PERFORM collect_and_fail('SELECT id, k FROM t'); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP;
 	IF kept_pins('t') > 0 THEN RAISE 'pins are left'; END IF; END $$}, q{SELECT kept_pins('t')}))[-1], 0, 'nor does one that is caught');
 
+$node->stop;
+
+# --- the number of a dropped file is used again, for a table that is filled without logging: what was kept of new pages is not its own
+$node = start_node('minimal', conf => "hjoin_gpu.cache_size = '64MB'\nautovacuum = off\nwal_level = minimal\nmax_wal_senders = 0\nwal_skip_threshold = 0\n");
+sql("CREATE FUNCTION collected_rows(text, float8) RETURNS SETOF record LANGUAGE c STRICT AS '$module'", "CREATE FUNCTION use_number(oid) RETURNS void LANGUAGE c STRICT AS '$module'",
+	'CREATE TABLE previous (id int)');
+my ($previous, $number) = split /\|/, sql(q{SELECT pg_relation_filepath('previous'), pg_relation_filenode('previous')});
+PostgreSQL::Test::Utils::append_to_file($node->data_dir . "/$previous", "\0" x (20 * 8192));
+is(sql(q{SELECT hjoin_gpu_keep('previous')}), 20, 'new pages are kept, if a table has no others');
+sql('DROP TABLE previous', 'VACUUM pg_class', 'CHECKPOINT');
+sql("SELECT use_number($number)", 'BEGIN', 'CREATE TABLE following (id int)', 'INSERT INTO following SELECT generate_series(1, 50000)', 'COMMIT');
+is(sql(q{SELECT pg_relation_filenode('following')}), $number, 'the number of the file is used again');
+is(sql(q{SELECT sum(id) FROM collected_rows('SELECT id FROM following', 1) AS t(id int)}), 1250025000, 'all rows of the new file are read');
+
 done_testing();

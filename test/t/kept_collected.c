@@ -8,6 +8,7 @@
 
 #include "access/heapam.h"
 #include "access/relation.h"
+#include "access/transam.h"
 #include "access/visibilitymap.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
@@ -15,6 +16,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "storage/bufmgr.h"
+#include "storage/lwlock.h"
 #include "tcop/tcopprot.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -34,6 +36,7 @@ PG_FUNCTION_INFO_V1(kept_ids);
 PG_FUNCTION_INFO_V1(kept_pins);
 PG_FUNCTION_INFO_V1(wrong_looks);
 PG_FUNCTION_INFO_V1(late_look);
+PG_FUNCTION_INFO_V1(use_number);
 
 /* Start a query, whose plan must be a sequential scan, and collect its rows. */
 static QueryDesc *
@@ -290,4 +293,21 @@ late_look(PG_FUNCTION_ARGS)
 	n = count_changed(relation, segment, &looks[1]) + count_changed(relation, segment, &looks[0]);
 	relation_close(relation, AccessShareLock);
 	PG_RETURN_INT32(looks[0].map_lsn != InvalidXLogRecPtr ? n : -1);
+}
+
+/* use_number(oid): the next object, or file, gets this number, if it is free */
+Datum
+use_number(PG_FUNCTION_ARGS)
+{
+#if PG_VERSION_NUM >= 170000
+	TransamVariablesData *variables = TransamVariables;
+#else
+	VariableCache variables = ShmemVariableCache;
+#endif
+
+	LWLockAcquire(OidGenLock, LW_EXCLUSIVE);
+	variables->nextOid = PG_GETARG_OID(0);
+	variables->oidCount = 100;
+	LWLockRelease(OidGenLock);
+	PG_RETURN_VOID();
 }
