@@ -21,7 +21,7 @@
  *		hjg_k_begin_chains		two buckets a partition; the grid covers the buckets
  *		hjg_k_scatter_chains_W	a pass, by blocks of 512 threads; hjg_k_scatter_chains_full_W by blocks of 1024
  *								that leave no registers unused, as in the paper
- *		hjg_k_measure_parts		rows of each partition, and ordinals of its last two buckets
+ *		hjg_k_measure_parts		rows of each partition
  *		hjg_k_list_pages		after place_parts: the page table; the grid covers the buckets
  *
  * Bytes a row, 4-byte keys: first pass 8 (4 without row numbers) read, second 8; 8 written by each.  A tile
@@ -155,6 +155,13 @@ take_places(const HjgKChains &a, hjg_u32 part, hjg_u32 run, hjg_u32 n, hjg_u32 *
 	return places;
 }
 
+/* Count the rows of a bucket of a complete chain. */
+HJG_FN hjg_u32
+bucket_rows(hjg_u64 cursor, hjg_u32 bucket, hjg_u32 bits)
+{
+	return bucket == HJG_K_CURSOR_OPEN(cursor) ? HJG_K_CURSOR_ROWS(cursor) : bucket == HJG_K_CURSOR_NEXT(cursor) ? 0 : 1u << bits;
+}
+
 /*
  * Execute a pass.  As many blocks as fit.  A tile is THREADS * ITEMS rows of the side, or one bucket of the previous pass (at most as
  * many rows).  The next tile's rows are read while this one is written.  Dynamic shared memory: the tile's rows and 24 << bits bytes.
@@ -199,12 +206,8 @@ scatter_chains(const HjgKChains &a)
 		if (again)
 		{
 			coarse = ((const hjg_u32 *) a.in_owner)[t];
-
-			const hjg_u32 before = ((const hjg_u32 *) a.in_ordinal)[t] << a.in_bucket_bits;
-			const hjg_u32 all = ((const hjg_u32 *) a.in_sizes)[coarse];
-
 			first = t << a.in_bucket_bits;
-			n = before < all ? min(1u << a.in_bucket_bits, all - before) : 0;
+			n = bucket_rows(((const hjg_u64 *) a.in_cursors)[coarse], t, a.in_bucket_bits);
 		}
 		else
 			n = min(TILE, a.side.nrows - first);
@@ -305,14 +308,8 @@ hjg_k_measure_parts(HjgKChains a)
 {
 	const hjg_u32 p = blockIdx.x * LIST_THREADS + threadIdx.x;
 
-	if (p >= 1u << a.all_bits)
-		return;
-	const hjg_u64 cursor = ((const hjg_u64 *) a.cursors)[p];
-	const hjg_u32 nfull = ((const hjg_u32 *) a.nfull)[p];
-
-	((hjg_u32 *) a.ordinal)[HJG_K_CURSOR_OPEN(cursor)] = nfull;
-	((hjg_u32 *) a.ordinal)[HJG_K_CURSOR_NEXT(cursor)] = nfull + 1;
-	((hjg_u32 *) a.sizes)[p] = (nfull << a.bucket_bits) + HJG_K_CURSOR_ROWS(cursor);
+	if (p < 1u << a.all_bits)
+		((hjg_u32 *) a.sizes)[p] = (((const hjg_u32 *) a.nfull)[p] << a.bucket_bits) + HJG_K_CURSOR_ROWS(((const hjg_u64 *) a.cursors)[p]);
 }
 
 extern "C" __global__ __launch_bounds__(LIST_THREADS) void
@@ -323,8 +320,9 @@ hjg_k_list_pages(HjgKChains a)
 	if (b >= *(const hjg_u32 *) a.used)
 		return;
 	const hjg_u32 p = ((const hjg_u32 *) a.owner)[b];
-	const hjg_u32 ordinal = ((const hjg_u32 *) a.ordinal)[b];
+	const hjg_u64 cursor = ((const hjg_u64 *) a.cursors)[p];
+	const hjg_u32 *ordinal = b == HJG_K_CURSOR_OPEN(cursor) ? (const hjg_u32 *) a.nfull + p : (const hjg_u32 *) a.ordinal + b;
 
-	if (ordinal << a.bucket_bits < ((const hjg_u32 *) a.sizes)[p])
-		((hjg_u32 *) a.pages)[(((const hjg_u32 *) a.first)[p] >> a.bucket_bits) + ordinal] = b;
+	if (bucket_rows(cursor, b, a.bucket_bits) > 0)
+		((hjg_u32 *) a.pages)[(((const hjg_u32 *) a.first)[p] >> a.bucket_bits) + *ordinal] = b;
 }

@@ -266,7 +266,7 @@ typedef struct HjgCudaParted
 	HjgCudaPtr	largest;		/* hjg_u32, then the ticket of a join */
 	HjgCudaPtr	ticket;
 	HjgKParts	parts;
-	HjgCudaPtr	unit_first;		/* hjg_u32[(1 << bits) + 1] */
+	HjgCudaPtr	unit_first;		/* hjg_u32[(1 << bits) + 1], then the largest of the build side's partitions */
 	HjgCudaPtr	cursors;		/* two cursors that nothing reads */
 	hjg_u64		nrows;
 	int			bits;
@@ -357,6 +357,7 @@ typedef struct HjgCudaMatch
 	bool		queue;			/* the kernel cuts large partitions */
 	HjgCudaPutting putting;
 	hjg_u32		build_limit;	/* build rows of a unit */
+	hjg_u64		most_rows;		/* of a build partition; with more the output's count becomes HJG_CUDA_UNSUITED */
 	const HjgCudaParted *build;
 	const HjgCudaParted *probe;
 	HjgKUnits	units;

@@ -159,17 +159,16 @@ typedef struct HjgKChains
 	HjgKSide	side;			/* first pass: side.keys is not 0 */
 	HjgKRows	in;				/* second pass, with its input's chains: */
 	hjg_u64		in_owner;		/* hjg_u32[buckets] */
-	hjg_u64		in_ordinal;
-	hjg_u64		in_sizes;		/* hjg_u32[partitions] */
+	hjg_u64		in_cursors;		/* hjg_u64[partitions] */
 	hjg_u64		in_used;		/* hjg_u32: buckets */
 	HjgKRows	out;
 	hjg_u64		cursors;		/* hjg_u64[1 << all_bits]: HJG_K_CURSOR() */
 	hjg_u64		nfull;			/* hjg_u32[1 << all_bits]: full buckets */
 	hjg_u64		used;			/* hjg_u32: owned buckets */
 	hjg_u64		owner;			/* hjg_u32[buckets] */
-	hjg_u64		ordinal;		/* hjg_u32[buckets]: of the bucket in its chain */
+	hjg_u64		ordinal;		/* hjg_u32[buckets]: of a full bucket in its chain */
 	hjg_u64		next;			/* hjg_u32[buckets]: the bucket that is to be opened after it */
-	hjg_u64		sizes;			/* hjg_u32[1 << all_bits] */
+	hjg_u64		sizes;			/* last pass: hjg_u32[1 << all_bits] */
 	hjg_u64		first;			/* hjg_u32[1 << all_bits]: virtual positions */
 	hjg_u64		pages;			/* hjg_u32[]: bucket at virtual position i << bucket_bits */
 	hjg_u32		bits;			/* of this pass */

@@ -45,7 +45,7 @@ nbuckets_of(hjg_u64 nrows, int bits, int bucket_bits)
 	return (nrows >> bucket_bits) + ((hjg_u64) 2 << bits);
 }
 
-/* The result of a pass besides its rows; sizes lie in the block, or where the partitions' are. */
+/* The result of a pass besides its rows. */
 typedef struct Chains
 {
 	HjgCudaPtr	block;
@@ -57,8 +57,7 @@ lay_chains(HjgKChains *args, hjg_u64 nbuckets, HjgCudaPtr base)
 {
 	args->cursors = base;
 	args->nfull = args->cursors + (sizeof(hjg_u64) << args->all_bits);
-	args->sizes = args->nfull + (sizeof(hjg_u32) << args->all_bits);
-	args->used = args->sizes + (sizeof(hjg_u32) << args->all_bits);
+	args->used = args->nfull + (sizeof(hjg_u32) << args->all_bits);
 	args->owner = args->used + sizeof(hjg_u32);
 	args->ordinal = args->owner + nbuckets * sizeof(hjg_u32);
 	args->next = args->ordinal + nbuckets * sizeof(hjg_u32);
@@ -101,7 +100,6 @@ run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, co
 	const unsigned threads = parted->full_blocks ? FULL_THREADS : CHAIN_THREADS;
 	HjgCudaKernel *kernel = &scatter_chains[parted->full_blocks][w];
 	const hjg_u64 nbuckets = nbuckets_of(side->nrows, all_bits, bucket_bits);
-	const unsigned nlists = (unsigned) ((((hjg_u64) 1 << all_bits) + LIST_THREADS - 1) / LIST_THREADS);
 	const unsigned nbegins = (unsigned) ((nbuckets + LIST_THREADS - 1) / LIST_THREADS);
 	const unsigned shared = ((unsigned) (key_width + 4) << tile_bits[w]) + (PLACES_BYTES << bits);
 	HjgKChains *args = &chains->args;
@@ -117,14 +115,11 @@ run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, co
 	if (status != HJG_OK)
 		return status;
 	lay_chains(args, nbuckets, chains->block);
-	if (all_bits == parted->bits)
-		args->sizes = parted->sizes;
 	if (in != NULL)
 	{
 		args->in = in->args.out;
 		args->in_owner = in->args.owner;
-		args->in_ordinal = in->args.ordinal;
-		args->in_sizes = in->args.sizes;
+		args->in_cursors = in->args.cursors;
 		args->in_used = in->args.used;
 		args->in_bucket_bits = in->args.bucket_bits;
 	}
@@ -133,8 +128,6 @@ run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, co
 	if (status == HJG_OK)
 		status = in == NULL ? scatter_pieces(stream, kernel, threads, shared, key_width, side, args) :
 			hjg_cuda_launch_filling(stream, kernel, threads, shared, ~0ull, args);
-	if (status == HJG_OK)
-		status = hjg_cuda_launch(stream, &measure_parts, nlists, LIST_THREADS, 0, (void *[]) {args});
 	return status;
 }
 
@@ -143,8 +136,13 @@ lay_pages(HjgCudaStream *stream, const Chains *chains, HjgCudaParted *parted, Hj
 {
 	const hjg_u64 nbuckets = chains->args.nbuckets;
 	HjgKChains	args = chains->args;
-	HjgStatus	status = hjg_lab_parted_place(stream, parted, units);
+	HjgStatus	status;
 
+	args.sizes = parted->sizes;
+	status = hjg_cuda_launch(stream, &measure_parts, (unsigned) ((((hjg_u64) 1 << parted->bits) + LIST_THREADS - 1) / LIST_THREADS),
+							 LIST_THREADS, 0, (void *[]) {&args});
+	if (status == HJG_OK)
+		status = hjg_lab_parted_place(stream, parted, units);
 	if (status == HJG_OK)
 		status = hjg_cuda_alloc(stream, nbuckets * sizeof(hjg_u32), &parted->pages);
 	args.first = parted->parts.first;

@@ -207,7 +207,6 @@ static HjgStatus
 design_build(const Design *design, HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
 	DesignTable	   *table = calloc(1, sizeof(DesignTable));
-	hjg_u32		largest = 0;
 	HjgStatus	status;
 
 	if (table == NULL)
@@ -221,13 +220,6 @@ design_build(const Design *design, HjgCudaStream *stream, const HjgCudaShape *sh
 		return HJG_ERR_INPUT;
 	}
 	status = partition_side(stream, design, &table->plan, shape->key_width, build, &table->build, NULL);
-	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(stream, &largest, table->build.largest, sizeof(largest));
-	if (status == HJG_OK)
-		status = hjg_cuda_wait(stream);
-	if (status == HJG_OK &&
-		largest > (design->queue || shape->mode != HJG_MATCH_ALL ? 1 : MOST_CHUNKS) * (hjg_u64) table->plan.build_limit)
-		status = HJG_ERR_INPUT;
 	if (status != HJG_OK)
 	{
 		design_free(stream, table);
@@ -237,6 +229,24 @@ design_build(const Design *design, HjgCudaStream *stream, const HjgCudaShape *sh
 	return HJG_OK;
 }
 
+static hjg_u64
+most_rows(const DesignTable *table)
+{
+	return (table->design->queue || table->mode != HJG_MATCH_ALL ? 1 : MOST_CHUNKS) * (hjg_u64) table->plan.build_limit;
+}
+
+static HjgStatus
+design_verify(HjgCudaStream *stream, void *join)
+{
+	const DesignTable *table = join;
+	hjg_u32		largest = 0;
+	HjgStatus	status = hjg_cuda_copy_out(stream, &largest, table->build.largest, sizeof(largest));
+
+	if (status == HJG_OK)
+		status = hjg_cuda_wait(stream);
+	return status == HJG_OK && largest > most_rows(table) ? HJG_ERR_INPUT : status;
+}
+
 static HjgStatus
 design_probe(HjgCudaStream *stream, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
@@ -244,8 +254,8 @@ design_probe(HjgCudaStream *stream, void *join, const HjgCudaSide *probe, const 
 	HjgCudaParted parted;
 	HjgCudaMatch match = {
 		.key_width = table->key_width, .mode = table->mode, .method = match_method(table->design), .queue = table->design->queue,
-		.putting = table->design->putting, .build_limit = table->plan.build_limit, .build = &table->build,
-		.probe = &parted,
+		.putting = table->design->putting, .build_limit = table->plan.build_limit, .most_rows = most_rows(table),
+		.build = &table->build, .probe = &parted,
 		.units = {
 			.build = table->build.parts, .build_limit = table->plan.build_limit,
 			.probe_limit = design_probe_limit(table->design, &table->plan, probe->nrows),
@@ -295,6 +305,7 @@ const HjgCudaStrategy hjg_cuda_##VARIABLE = { \
 	.suits = VARIABLE##_suits, \
 	.bytes = VARIABLE##_bytes, \
 	.build = VARIABLE##_build, \
+	.verify = design_verify, \
 	.probe = design_probe, \
 	.free = design_free, \
 }

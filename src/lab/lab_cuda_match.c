@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lab/hjg_cuda_paper.h"
+#include "lab/hjg_lab_stream.h"
 
 #define IMAGE "cuda_match"
 #define THREADS 512
@@ -236,7 +237,12 @@ hjg_lab_match(HjgCudaStream *stream, const HjgCudaMatch *match, const HjgCudaOut
 		[sink == HJG_CUDA_PUT_EXACT ? HJG_CUDA_PUT_TWICE : sink];
 	hjg_u64		filling;
 	int			blocks = 0;
-	hjg_u32		nunits = 0;
+	const HjgCudaPtr nunits_at = match->probe->unit_first + (sizeof(hjg_u32) << match->probe->bits);
+	struct
+	{
+		hjg_u32		nunits;
+		hjg_u32		largest;
+	}			sizes = {0};
 	HjgCudaUnits launch = {
 		.match = match, .launch = launch_range,
 		.shared = match->method == HJG_CUDA_HASHED_DEVICE ? 0 :
@@ -252,15 +258,23 @@ hjg_lab_match(HjgCudaStream *stream, const HjgCudaMatch *match, const HjgCudaOut
 
 	if (hjg_cuda_kind(output) == HJG_CUDA_COLUMNS || kernel->name == NULL)
 		return HJG_ERR_INPUT;
-	status = hjg_cuda_copy_out(stream, &nunits, match->probe->unit_first + (sizeof(hjg_u32) << match->probe->bits), sizeof(nunits));
+	/* one copy, for one wait, during which the device does nothing */
+	status = hjg_lab_copy_within(stream, nunits_at + sizeof(hjg_u32), match->build->largest, sizeof(hjg_u32));
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_out(stream, &sizes, nunits_at, sizeof(sizes));
 	if (status == HJG_OK)
 		status = hjg_cuda_wait(stream);
-	if (status != HJG_OK || nunits == 0)
+	if (status == HJG_OK && sizes.largest > match->most_rows)
+	{
+		stream->busy = true;
+		return hjg_cuda_check(stream, hjg_cuda.set_bytes(output->counters, 0xFF, sizeof(hjg_u64), stream->handle), "unsuited");
+	}
+	if (status != HJG_OK || sizes.nunits == 0)
 		return status;
 	status = hjg_cuda_occupancy(stream, kernel, THREADS, launch.shared, &blocks);
 	filling = (hjg_u64) stream->device->multiprocessors * (hjg_u64) (blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
-	launch.nunits = nunits;
-	launch.nblocks = (unsigned) (nunits < filling && !match->queue ? nunits : filling);
+	launch.nunits = sizes.nunits;
+	launch.nblocks = (unsigned) (sizes.nunits < filling && !match->queue ? sizes.nunits : filling);
 	if (status == HJG_OK && match->method == HJG_CUDA_HASHED_DEVICE)
 		status = hjg_cuda_alloc(stream, tables_bytes(match->method, launch.nblocks), &launch.args.tables);
 	if (status == HJG_OK)

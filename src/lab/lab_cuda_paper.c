@@ -138,7 +138,7 @@ lay_parted_numbers(HjgCudaParted *parted, int bits, HjgCudaPtr base)
 	parted->parts.last = parted->parts.first + each;
 	parted->cursors = parted->parts.last + each;
 	parted->unit_first = parted->cursors + 2 * each;
-	return parted->unit_first + each + sizeof(hjg_u32) - base;
+	return parted->unit_first + each + 2 * sizeof(hjg_u32) - base;
 }
 
 size_t

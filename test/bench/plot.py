@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 INK, LESSER, GRID, PAPER = "#1f2328", "#59636e", "#d8dee4", "#ffffff"
 DARK = {INK: "#f0f6fc", LESSER: "#a4adb8", GRID: "#333b45", PAPER: "#0d1117"}
 # of Okabe and Ito, which colour-blind readers tell apart, also by lightness
-SERIES = {"core": "#8b949e", "cpu": "#56b4e9", "gpu": "#0072b2", "duckdb": "#e69f00"}
+SERIES = {"core": "#8b949e", "cpu": "#56b4e9", "gpu": "#0072b2", "duckdb": "#e69f00", "fifth": "#cc79a7"}
 WIDTH = 880
 SIZE = 11
 

@@ -200,7 +200,7 @@ sub figure_monte_carlo
 		caption => $table->{caption},
 		note => 'Time over that of the choice (1, the line), logarithmic; up: % of the random settings that take at most as long',
 		names => [ map { "$_ rows" } @sizes ],
-		colors => [ ('core', 'cpu', 'gpu', 'duckdb')[ 0 .. $#sizes ] ],
+		colors => [ ('core', 'cpu', 'gpu', 'duckdb', 'fifth')[ 0 .. $#sizes ] ],
 		panels => \@panels };
 }
 

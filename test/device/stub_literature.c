@@ -431,10 +431,10 @@ scatter_chains(const Launch *launch)
 		add_to_chain(chains, launch->width, mixed_at(launch->width, chains->side.keys, i), chains->side.rows != 0 ? row_at(&chains->side, i) : chains->first_row + i);
 	for (hjg_u32 b = 0; chains->side.keys == 0 && b < *AT(hjg_u32, chains->in_used); b++)
 	{
-		const hjg_u32 before = AT(hjg_u32, chains->in_ordinal)[b] * size;
-		const hjg_u32 nrows = AT(hjg_u32, chains->in_sizes)[AT(hjg_u32, chains->in_owner)[b]];
+		const hjg_u64 cursor = AT(hjg_u64, chains->in_cursors)[AT(hjg_u32, chains->in_owner)[b]];
+		const hjg_u32 nrows = b == HJG_K_CURSOR_OPEN(cursor) ? HJG_K_CURSOR_ROWS(cursor) : size;
 
-		for (hjg_u32 i = 0; i < size && before + i < nrows; i++)
+		for (hjg_u32 i = 0; i < nrows; i++)
 		{
 			hjg_u32		row;
 			const HjgCsrKey key = get_tuple(launch->width, &chains->in, b * size + i, &row);
@@ -450,13 +450,8 @@ measure_parts(const Launch *launch)
 	const HjgKChains *chains = &ARG(HjgKChains, 0);
 
 	for (hjg_u32 p = 0; p < 1u << chains->all_bits; p++)
-	{
-		const hjg_u64 cursor = AT(hjg_u64, chains->cursors)[p];
-		const hjg_u32 nfull = AT(hjg_u32, chains->nfull)[p];
-
-		AT(hjg_u32, chains->ordinal)[HJG_K_CURSOR_OPEN(cursor)] = nfull;
-		AT(hjg_u32, chains->sizes)[p] = (nfull << chains->bucket_bits) + HJG_K_CURSOR_ROWS(cursor);
-	}
+		AT(hjg_u32, chains->sizes)[p] = (AT(hjg_u32, chains->nfull)[p] << chains->bucket_bits) +
+			HJG_K_CURSOR_ROWS(AT(hjg_u64, chains->cursors)[p]);
 }
 
 static void
@@ -467,9 +462,10 @@ list_pages(const Launch *launch)
 	for (hjg_u32 b = 0; b < *AT(hjg_u32, chains->used); b++)
 	{
 		const hjg_u32 p = AT(hjg_u32, chains->owner)[b];
-		const hjg_u32 ordinal = AT(hjg_u32, chains->ordinal)[b];
+		const bool	full = b != HJG_K_CURSOR_OPEN(AT(hjg_u64, chains->cursors)[p]);
+		const hjg_u32 ordinal = full ? AT(hjg_u32, chains->ordinal)[b] : AT(hjg_u32, chains->nfull)[p];
 
-		if (ordinal << chains->bucket_bits < AT(hjg_u32, chains->sizes)[p])
+		if (full || HJG_K_CURSOR_ROWS(AT(hjg_u64, chains->cursors)[p]) > 0)
 			AT(hjg_u32, chains->pages)[(AT(hjg_u32, chains->first)[p] >> chains->bucket_bits) + ordinal] = b;
 	}
 }
