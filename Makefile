@@ -73,7 +73,7 @@ build/server: FORCE
 FORCE:
 .PHONY: FORCE
 # loops over vectors of integers, of which the compiler is to make vector instructions
-src/node/node_aggregate.o src/kept/kept_read.o: override CFLAGS += -O3
+src/node/node_aggregate.o src/kept/kept_read.o src/vector/vector_filter.o: override CFLAGS += -O3
 
 # Kernels: one image a file of kernels/*.cu, with machine code for every target and PTX for what
 # comes after; all of them are embedded in the program.  Without nvcc there are none.

@@ -166,7 +166,6 @@ write_leaf(const FilterRows *rows, const HjgFilter *leaf)
 {
 	HjgProgramWriter *writer = rows->writer;
 	HjgProgramValue *value;
-	HjgFilter	at_scale;
 	int			reg;
 
 	switch (leaf->kind)
@@ -180,8 +179,7 @@ write_leaf(const FilterRows *rows, const HjgFilter *leaf)
 			value = value_of(rows, leaf->column);
 			if (value->form != HJG_VALUE_NUMBER || value->own_scales)
 				break;
-			at_scale = hjg_vector_numeric_filter_at(leaf, value->scale);
-			return write_integers(writer, &at_scale, value);
+			return write_integers(writer, hjg_vector_numeric_filter_at(leaf, value->scale), value);
 		case HJG_FILTER_BYTES:
 		case HJG_FILTER_LIKE:
 			return write_strings(writer, leaf, value_of(rows, leaf->column));

@@ -321,8 +321,9 @@ typedef struct HjgNumericConstants
 	int			nvalues;
 	const void **values;		/* sorted */
 	int64_t    *set;			/* [nvalues], if it is a list */
-	int			scale;			/* scale of the last vector, or -1; */
-	struct HjgFilter *leaf;		/* and the condition on their ordinals */
+	int			scale;			/* of the last vector, or -1; */
+	bool		negated;		/* is the leaf of that vector negated? */
+	struct HjgFilter *leaf;		/* the condition on ordinals of this scale */
 } HjgNumericConstants;
 
 /* Strings of a list that each value is compared with, rather than searched for among them: at most so many, of at most 8 bytes. */
@@ -382,8 +383,11 @@ typedef void (*HjgLeafEval) (const HjgFilter *leaf, const HjgVector *vectors, in
 extern void hjg_vector_numeric_filter_eval(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass,
 										   HjgLeafEval ask);
 
-/* Get the leaf on integers of this scale that a leaf NUMERIC is; on numbers that are all integers at this scale. */
-extern HjgFilter hjg_vector_numeric_filter_at(const HjgFilter *leaf, int scale);
+/*
+ * Get the leaf on integers of this scale that a leaf NUMERIC is; on numbers that are all integers at this scale. Valid until the next call for
+ * the same constants.
+ */
+extern const HjgFilter *hjg_vector_numeric_filter_at(const HjgFilter *leaf, int scale);
 
 /* Clear pass[i] for the rows whose value, which is not NULL, does not pass a leaf BYTES or LIKE. */
 extern void hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass);

@@ -351,16 +351,26 @@ load_ordinals(const HjgVector *vector, const bool *asked, int nrows, int scale, 
 {
 	const unsigned char *const *numerics = vector->values;
 	const Form	form = make_form(scale, FORM_MASK);
+	uint16_t	rows[HJG_MAX_VECTOR_ROWS];
+	int			n = 0;
 	int			wanted = scale;
 
-	to->any_odd = false;
+	/* without a branch for each row: often few are asked for, by chance */
 	for (int i = 0; i < nrows; i++)
 	{
-		to->odd[i] = false;
-		if (!asked[i] || hjg_vector_isnull(vector, i))
-			to->values[i] = 0;
-		else if (!decode_short(numerics[i], &form, &to->values[i]) &&
-				 !find_ordinal(numerics[i], scale, &to->values[i], &wanted))
+		rows[n] = (uint16_t) i;
+		n += asked[i];
+	}
+	to->any_odd = false;
+	memset(to->odd, false, (unsigned) nrows * sizeof(bool));
+	if (n < nrows || vector->has_nulls)
+		memset(to->values, 0, (unsigned) nrows * sizeof(int64_t));
+	for (int k = 0; k < n; k++)
+	{
+		const int	i = rows[k];
+
+		if (!hjg_vector_isnull(vector, i) && !decode_short(numerics[i], &form, &to->values[i]) &&
+			!find_ordinal(numerics[i], scale, &to->values[i], &wanted))
 			to->odd[i] = to->any_odd = true;
 	}
 	return wanted;

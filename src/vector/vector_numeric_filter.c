@@ -56,13 +56,14 @@ set_between(HjgFilter *leaf, HjgComparison comparison, int64_t below)
 }
 
 static void
-set_scale(HjgNumericConstants *numeric, int scale)
+set_leaf(HjgNumericConstants *numeric, int scale, bool negated)
 {
 	HjgFilter  *leaf = numeric->leaf;
 	int64_t		ordinal;
 	int			n = 0;
 
 	numeric->scale = scale;
+	numeric->negated = negated;
 	leaf->ordinal = HJG_ORDINAL_INT;
 	if (numeric->list)
 	{
@@ -76,18 +77,17 @@ set_scale(HjgNumericConstants *numeric, int scale)
 		hjg_vector_filter_set_ordinal(leaf, numeric->comparison, ordinal);
 	else
 		set_between(leaf, numeric->comparison, ordinal);
+	leaf->negated = leaf->negated != negated;
 }
 
-HjgFilter
+const HjgFilter *
 hjg_vector_numeric_filter_at(const HjgFilter *leaf, int scale)
 {
-	HjgFilter	test;
+	HjgNumericConstants *numeric = leaf->numeric;
 
-	if (scale != leaf->numeric->scale)
-		set_scale(leaf->numeric, scale);
-	test = *leaf->numeric->leaf;
-	test.negated = test.negated != leaf->negated;
-	return test;
+	if (scale != numeric->scale || leaf->negated != numeric->negated)
+		set_leaf(numeric, scale, leaf->negated);
+	return numeric->leaf;
 }
 
 /* ---------- rows ---------- */
@@ -131,11 +131,9 @@ eval_constants(const HjgFilter *leaf, const HjgVector *vector, int nrows, bool *
 	};
 	const int	scale = hjg_vector_numeric_ordinals(vector, pass, nrows, numeric->scale, &ordinals);
 	HjgNumericSpace space;
-	HjgFilter	test;
 
-	test = hjg_vector_numeric_filter_at(leaf, scale);
 	memcpy(asked, pass, nrows * sizeof(bool));
-	ask(&test, &integers, nrows, pass);
+	ask(hjg_vector_numeric_filter_at(leaf, scale), &integers, nrows, pass);
 	if (!ordinals.any_odd)
 		return;
 	for (int i = 0; i < nrows; i++)
