@@ -57,6 +57,33 @@ alter table es_parts drop constraint es_later;
 alter table es_parts add primary key (p, s);
 alter table es_lines add foreign key (p, s) references es_parts;
 select * from es_rows('select from es_lines l join es_parts p on l.p = p.p and l.s = p.s');
+-- groups: of expressions with few values, whatever columns they are computed from
+create table es_events as select date '2021-01-01' + g % 730 as d, timestamp '2021-01-01' + g % 1000 * interval '17 hours' as at, g as n, g % 100 as k
+	from generate_series(0, 39999) g;
+analyze es_events;
+set hjoin_gpu.aggregate = on;
+set hjoin_gpu.force = on;
+create table es_groups as select q, (es_rows(q)).* from unnest(array['select n % 7 from es_events group by 1', 'select mod(n, 7) * 2 + 1 from es_events group by 1',
+	'select case when n < 10 then ''few'' when n < 1000 then ''some'' end from es_events group by 1',
+	'select coalesce(case n % 2 when 0 then 1 end, 2), d > ''2022-01-01'' from es_events group by 1, 2', 'select n % 5, n / 5 % 7 from es_events group by 1, 2',
+	'select extract(year from d), extract(month from d) from es_events group by 1, 2', 'select date_trunc(''month'', d) from es_events group by 1',
+	'select date_part(''quarter'', d) from es_events group by 1', 'select date_trunc(''week'', at) from es_events group by 1']) q;
+select q, expected, actual from es_groups where expected > actual * 1.5 or expected < actual / 1.5;
+-- core expects many more
+set hjoin_gpu.enabled = off;
+select count(*) from es_groups where (es_rows(q)).expected > actual * 10;
+set hjoin_gpu.enabled = on;
+-- not of functions whose values are not known
+select expected > 1000 as many from unnest(array['select n % k from es_events where k > 0 group by 1', 'select n % 7 + (random() * 1e6)::int from es_events group by 1',
+	'select case when k > 5 then n else 0 end from es_events group by 1']) q, es_rows(q);
+-- nor of times without end
+update es_events set d = 'infinity', at = '-infinity' where n < 100;
+analyze es_events;
+select expected <= 1000 as few from unnest(array['select extract(year from d) from es_events group by 1', 'select date_trunc(''month'', d) from es_events group by 1',
+	'select date_trunc(''year'', at) from es_events group by 1']) q, es_rows(q);
+reset hjoin_gpu.force;
+reset hjoin_gpu.aggregate;
+drop table es_events, es_groups;
 drop function es_rows(text);
 drop table es_core, es_lines, es_parts, es_suppliers;
 

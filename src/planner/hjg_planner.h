@@ -236,10 +236,15 @@ extern List *hjg_planner_find_roundings(List *exprs);
  * if there is none, as of infinite ones.
  */
 extern bool hjg_planner_rounding_step(const HjgRounding *rounding, int64 least, int64 greatest, int64 *multiple, int64 *shift);
-/* Estimate the number of groups of rows: as core, which has no statistics of functions of times, but for these. */
-extern double hjg_planner_estimate_groups(PlannerInfo *root, List *keys, double rows);
+/* Estimate the number of values of such a key, or of the field of a date; infinite: it is something else, or nothing is known of the column. */
+extern double hjg_planner_time_values(PlannerInfo *root, Node *key);
 /* Estimate the number of a column's rounded values, of so many. */
 extern double hjg_planner_rounded_values(PlannerInfo *root, const HjgRounding *rounding, double values);
+
+/* ---------- planner_groups.c ---------- */
+
+/* Estimate the number of groups of rows: as core, which takes any expression for as many values as its columns have, but for those of few values. */
+extern double hjg_planner_estimate_groups(PlannerInfo *root, List *keys, double rows);
 
 extern const CustomScanMethods hjg_scan_methods;	/* defined by the node */
 

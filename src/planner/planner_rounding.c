@@ -11,11 +11,14 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "catalog/pg_statistic.h"
 #include "catalog/pg_type_d.h"
 #include "nodes/nodeFuncs.h"
 #include "pgtime.h"
 #include "utils/builtins.h"
+#include "utils/date.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
@@ -212,6 +215,41 @@ find_key_call(Node *key, TimeCall *call)
 	}
 }
 
+/* Find a function of a date, of which there may be many fewer values than of the date; unlike above, no program rounds it. */
+static bool
+find_date_call(Node *key, TimeCall *call)
+{
+	const FuncExpr *function = (const FuncExpr *) key;
+	const KnownUnit *unit;
+	const FuncExpr *cast;
+	Expr	   *date;
+
+	if (!IsA(key, FuncExpr) || list_length(function->args) < 2)
+		return false;
+	unit = find_unit(constant_text(linitial(function->args)));
+	date = hjg_scan_strip_relabel(lsecond(function->args));
+	cast = (const FuncExpr *) date;
+	switch (function->funcid)
+	{
+		case F_DATE_TRUNC_TEXT_TIMESTAMP:
+		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
+			call->values = MANY;
+			break;
+		case F_EXTRACT_TEXT_DATE:
+		case F_EXTRACT_TEXT_TIMESTAMP:
+		case F_DATE_PART_TEXT_TIMESTAMP:
+			call->values = unit->values;
+			break;
+		default:
+			return false;
+	}
+	if (IsA(date, FuncExpr) && (cast->funcid == F_TIMESTAMP_DATE || cast->funcid == F_TIMESTAMPTZ_DATE))
+		date = hjg_scan_strip_relabel(linitial(cast->args));
+	call->column = (Var *) date;
+	call->spacing = unit->spacing;
+	return unit->seconds > 0 && IsA(date, Var) && call->column->vartype == DATEOID;
+}
+
 bool
 hjg_planner_is_time_key(Node *expr)
 {
@@ -352,25 +390,50 @@ hjg_planner_rounding_step(const HjgRounding *rounding, int64 least, int64 greate
 	return true;
 }
 
-/* Find the least and the greatest value of a column that core's statistics know. */
+/* Days that are not too many in microseconds; dates go further. */
+#define MOST_DAYS 100000000
+
+/* Read a timestamp, or a date, in microseconds. */
+static int64
+microseconds_of(Datum value, Oid type)
+{
+	return type == DATEOID ? Max(Min(DatumGetDateADT(value), MOST_DAYS), -MOST_DAYS) * USECS_PER_DAY : DatumGetTimestamp(value);
+}
+
+/* Widen the range of a column's values by some that core's statistics know. */
+static void
+widen_range(const VariableStatData *variable, int kind, Oid type, int64 *least, int64 *greatest)
+{
+	AttStatsSlot slot;
+
+	if (!get_attstatsslot(&slot, variable->statsTuple, kind, InvalidOid, ATTSTATSSLOT_VALUES))
+		return;
+	for (int i = 0; i < slot.nvalues; i++)
+	{
+		const int64 value = microseconds_of(slot.values[i], type);
+
+		*least = Min(*least, value);
+		*greatest = Max(*greatest, value);
+	}
+	free_attstatsslot(&slot);
+}
+
+/* Find the least and the greatest value of a column that core's statistics know: the histogram is of values that are not among the most common ones. */
 static bool
 find_known_range(PlannerInfo *root, Var *column, int64 *least, int64 *greatest)
 {
 	VariableStatData variable;
-	AttStatsSlot slot;
-	bool		found = false;
 
+	*least = PG_INT64_MAX;
+	*greatest = PG_INT64_MIN;
 	examine_variable(root, (Node *) column, 0, &variable);
-	if (HeapTupleIsValid(variable.statsTuple) &&
-		get_attstatsslot(&slot, variable.statsTuple, STATISTIC_KIND_HISTOGRAM, InvalidOid, ATTSTATSSLOT_VALUES))
+	if (HeapTupleIsValid(variable.statsTuple))
 	{
-		found = slot.nvalues > 0;
-		*least = found ? DatumGetTimestamp(slot.values[0]) : 0;
-		*greatest = found ? DatumGetTimestamp(slot.values[slot.nvalues - 1]) : 0;
-		free_attstatsslot(&slot);
+		widen_range(&variable, STATISTIC_KIND_HISTOGRAM, column->vartype, least, greatest);
+		widen_range(&variable, STATISTIC_KIND_MCV, column->vartype, least, greatest);
 	}
 	ReleaseVariableStats(variable);
-	return found;
+	return *least <= *greatest;
 }
 
 double
@@ -387,22 +450,13 @@ hjg_planner_rounded_values(PlannerInfo *root, const HjgRounding *rounding, doubl
 }
 
 double
-hjg_planner_estimate_groups(PlannerInfo *root, List *keys, double rows)
+hjg_planner_time_values(PlannerInfo *root, Node *key)
 {
-	List	   *others = NIL;
-	double		ngroups = 1;
-	ListCell   *lc;
+	TimeCall	call;
+	int64		least;
+	int64		greatest;
 
-	foreach(lc, keys)
-	{
-		TimeCall	call;
-		int64		least;
-		int64		greatest;
-
-		if (find_key_call(lfirst(lc), &call) && find_known_range(root, call.column, &least, &greatest))
-			ngroups *= Min(call.values, (double) (greatest / call.spacing - least / call.spacing) / USECS_PER_SEC + 1);
-		else
-			others = lappend(others, lfirst(lc));
-	}
-	return Min(ngroups * (others != NIL ? estimate_num_groups(root, others, rows, NULL, NULL) : 1), Max(rows, 1));
+	if ((!find_key_call(key, &call) && !find_date_call(key, &call)) || !find_known_range(root, call.column, &least, &greatest))
+		return INFINITY;
+	return Min(call.values, (double) (greatest / call.spacing - least / call.spacing) / USECS_PER_SEC + 1);
 }
