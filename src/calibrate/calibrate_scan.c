@@ -30,9 +30,13 @@
 #include "model/hjg_measured.h"
 #include "scan/hjg_scan_filter.h"
 
-/* Pages that stay in a second-level cache, and pages that no cache holds. */
+/* Pages that stay in a second-level cache, and pages, in MB, most of which no cache holds: some third-level caches hold 64 MB. */
 #define CACHED_PAGES 64
-#define MEMORY_PAGES 8192
+#define MEMORY_MB 256
+#define MEMORY_PAGES (MEMORY_MB * (1024 * 1024 / BLCKSZ))
+
+/* Pages whose rows core's code tests, which takes longer than memory does. */
+#define CORE_PAGES (MEMORY_PAGES / 4)
 
 /* Rounds, each of as many pages as stay in the cache: so short that few are disturbed; their median counts. */
 #define ROUNDS (MEMORY_PAGES / CACHED_PAGES)
@@ -316,13 +320,13 @@ time_core(const HjgScanSample *pages, int noperators, double *passing)
 	uint64		npassed = 0;
 	List	   *qual = NIL;
 	ExprState  *state;
-	double		ns[ROUNDS];
+	double		ns[CORE_PAGES / CACHED_PAGES];
 
 	for (int i = 0; i < noperators; i++)
 		qual = lappend(qual, makeFuncExpr(F_NUMERIC_GT, BOOLOID, list_make2(var, least), InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL));
 	state = ExecInitQual(qual, NULL);
 	econtext->ecxt_scantuple = slot;
-	for (int round = 0; round < ROUNDS; round++)
+	for (int round = 0; round < lengthof(ns); round++)
 	{
 		uint64		start = hjg_now_ns();
 
@@ -339,11 +343,11 @@ time_core(const HjgScanSample *pages, int noperators, double *passing)
 		}
 		ns[round] = hjg_now_ns() - start;
 	}
-	*passing = Max(npassed, 1) / ((double) MEMORY_PAGES * pages->nrows);
+	*passing = Max(npassed, 1) / ((double) CORE_PAGES * pages->nrows);
 	ExecClearTuple(slot);
 	ExecDropSingleTupleTableSlot(slot);
 	FreeExprContext(econtext, true);
-	return hjg_median(ns, ROUNDS) / ((double) CACHED_PAGES * pages->nrows);
+	return hjg_median(ns, lengthof(ns)) / ((double) CACHED_PAGES * pages->nrows);
 }
 
 static void
@@ -425,7 +429,7 @@ hjg_calibrate_scans(HjgUnitCosts *costs)
 	HjgScanSample narrow;
 	HjgScanSample wide;
 
-	make_pages(&narrow, MEMORY_PAGES, LAST_NUMERIC);
+	make_pages(&narrow, CORE_PAGES, LAST_NUMERIC);
 	make_pages(&wide, MEMORY_PAGES, LAST_TEXT);
 	measure_columns(&wide, costs);
 	measure_tests(&wide, costs);

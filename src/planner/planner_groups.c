@@ -18,16 +18,16 @@
 
 #include "planner/hjg_planner.h"
 
-static double most_values(const Node *node);
+static double most_values(PlannerInfo *root, Node *node);
 
 static double
-sum_of_values(const List *nodes)
+sum_of_values(PlannerInfo *root, const List *nodes)
 {
 	double		sum = 0;
 	ListCell   *lc;
 
 	foreach(lc, nodes)
-		sum += most_values(lfirst(lc));
+		sum += most_values(root, lfirst(lc));
 	return sum;
 }
 
@@ -57,7 +57,7 @@ most_remainders(Oid function, const List *args)
 
 /* Bound the values of a function by those of its arguments. */
 static double
-most_results(Oid function, const List *args)
+most_results(PlannerInfo *root, Oid function, const List *args)
 {
 	double		product = 1;
 	ListCell   *lc;
@@ -65,13 +65,13 @@ most_results(Oid function, const List *args)
 	if (args == NIL)
 		return INFINITY;
 	foreach(lc, args)
-		product *= most_values(lfirst(lc));
+		product *= most_values(root, lfirst(lc));
 	return fmin(product, most_remainders(function, args));
 }
 
 /* Bound the values of an expression without volatile functions; infinite: by nothing that is known here. */
 static double
-most_values(const Node *node)
+most_values(PlannerInfo *root, Node *node)
 {
 	const CaseExpr *choice;
 	double		sum;
@@ -87,20 +87,22 @@ most_values(const Node *node)
 		case T_Const:
 			return 1;
 		case T_RelabelType:
-			return most_values((const Node *) ((const RelabelType *) node)->arg);
+			return most_values(root, (Node *) ((const RelabelType *) node)->arg);
 		case T_CoerceViaIO:
-			return most_values((const Node *) ((const CoerceViaIO *) node)->arg);
+			return most_values(root, (Node *) ((const CoerceViaIO *) node)->arg);
 		case T_OpExpr:
-			return most_results(((const OpExpr *) node)->opfuncid, ((const OpExpr *) node)->args);
+			return most_results(root, ((const OpExpr *) node)->opfuncid, ((const OpExpr *) node)->args);
 		case T_FuncExpr:
-			return ((const FuncExpr *) node)->funcretset ? INFINITY : most_results(((const FuncExpr *) node)->funcid, ((const FuncExpr *) node)->args);
+			if (((const FuncExpr *) node)->funcretset)
+				return INFINITY;
+			return fmin(hjg_planner_time_values(root, node), most_results(root, ((const FuncExpr *) node)->funcid, ((const FuncExpr *) node)->args));
 		case T_CoalesceExpr:
-			return sum_of_values(((const CoalesceExpr *) node)->args);
+			return sum_of_values(root, ((const CoalesceExpr *) node)->args);
 		case T_CaseExpr:
 			choice = (const CaseExpr *) node;
-			sum = most_values((const Node *) choice->defresult);
+			sum = most_values(root, (Node *) choice->defresult);
 			foreach(lc, choice->args)
-				sum += most_values((const Node *) lfirst_node(CaseWhen, lc)->result);
+				sum += most_values(root, (Node *) lfirst_node(CaseWhen, lc)->result);
 			return sum;
 		default:
 			return INFINITY;
@@ -117,7 +119,7 @@ hjg_planner_estimate_groups(PlannerInfo *root, List *keys, double rows)
 	foreach(lc, keys)
 	{
 		Node	   *key = lfirst(lc);
-		const double most = fmin(hjg_planner_time_values(root, key), contain_volatile_functions(key) ? INFINITY : most_values(key));
+		const double most = contain_volatile_functions(key) ? INFINITY : most_values(root, key);
 
 		if (isinf(most))
 			others = lappend(others, key);
