@@ -29,8 +29,7 @@
 #define ROUNDS 3
 #define NONE PG_UINT32_MAX
 
-/* Memory that all processes together read pages of, much of which no cache holds, however few they are; and the part that each one reads. */
-#define PAGES_BYTES (256 * 1024 * 1024)
+/* Bytes of pages that each process reads, of HJG_CALIBRATE_BYTES that all of them have together, however few they are. */
 #define READ_BYTES (16 * 1024 * 1024)
 
 /* Memory that each process maps. */
@@ -116,7 +115,7 @@ hjg_crowd_main(dsm_segment *segment, shm_toc *toc)
 		return;
 	for (int round = 0; round < ROUNDS; round++)
 	{
-		const HjgScanSample *sample = hjg_calibrate_sample(PAGES_BYTES / BLCKSZ / pg_atomic_read_u32(&shared->nprocesses));
+		const HjgScanSample *sample = hjg_calibrate_sample(HJG_CALIBRATE_BYTES / BLCKSZ / pg_atomic_read_u32(&shared->nprocesses));
 
 		shared->ns[number][round][HJG_WORK_PAGES] = time_work(shared, piece++, HJG_WORK_PAGES, sample);
 		shared->ns[number][round][HJG_WORK_CACHED] = time_work(shared, piece++, HJG_WORK_CACHED, sample);

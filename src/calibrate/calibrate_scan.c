@@ -20,6 +20,7 @@
 #include "storage/bufpage.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/memutils.h"
 #include "utils/numeric.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -30,10 +31,9 @@
 #include "model/hjg_measured.h"
 #include "scan/hjg_scan_filter.h"
 
-/* Pages that stay in a second-level cache, and pages, in MB, most of which no cache holds: some third-level caches hold 64 MB. */
+/* Pages that stay in a second-level cache, and pages most of which no cache holds. */
 #define CACHED_PAGES 64
-#define MEMORY_MB 256
-#define MEMORY_PAGES (MEMORY_MB * (1024 * 1024 / BLCKSZ))
+#define MEMORY_PAGES (HJG_CALIBRATE_BYTES / BLCKSZ)
 
 /* Pages whose rows core's code tests, which takes longer than memory does. */
 #define CORE_PAGES (MEMORY_PAGES / 4)
@@ -298,7 +298,6 @@ measure_tests(const HjgScanSample *pages, HjgUnitCosts *costs)
 	hjg_scan_filter_set_value(&equal, CurrentMemoryContext, HJG_COMPARE_EQ, HJG_VARIABLE_WIDTH, CStringGetTextDatum("text"));
 	hjg_scan_filter_set_like(&like, literals, lengthof(literals), false);
 	hjg_scan_filter_set_value(&numeric, CurrentMemoryContext, HJG_COMPARE_GE, HJG_NUMERIC_WIDTH, NumericGetDatum(int64_to_numeric(LEAST_PASSING)));
-	measure_codes(costs);
 	costs->test_ns[HJG_TEST_NUMERIC] = time_test(pages, LAST_INT + 1, &numeric);
 	costs->test_ns[HJG_TEST_FIXED] = time_test(pages, LAST_INT, &fixed);
 	costs->test_ns[HJG_TEST_BYTES] = time_test(pages, WORD, &equal);
@@ -430,9 +429,12 @@ hjg_calibrate_scans(HjgUnitCosts *costs)
 	HjgScanSample wide;
 
 	make_pages(&narrow, CORE_PAGES, LAST_NUMERIC);
+	measure_core_conditions(&narrow, costs);
+	MemoryContextReset(CurrentMemoryContext);
 	make_pages(&wide, MEMORY_PAGES, LAST_TEXT);
 	measure_columns(&wide, costs);
 	measure_tests(&wide, costs);
-	measure_core_conditions(&narrow, costs);
+	MemoryContextReset(CurrentMemoryContext);
+	measure_codes(costs);
 	measure_table(costs);
 }

@@ -36,7 +36,10 @@ extern double hjg_calibrate_mapping_ns(Size bytes);
 extern void hjg_calibrate_engine(MemoryContext context, double *build_ns, double *probe_ns);
 
 /* calibrate_scan.c */
-/* Measure reading tables once, on the functions that scans use; leaves memory in the current context. */
+/* Bytes that no cache holds most of: some third-level caches hold 64 MB. */
+#define HJG_CALIBRATE_BYTES (256 * 1024 * 1024)
+
+/* Measure reading tables once, on the functions that scans use. Resets the current context, and leaves memory in it. */
 extern void hjg_calibrate_scans(HjgUnitCosts *costs);
 
 /* Pages of rows. */

@@ -16,7 +16,7 @@
 /* Most rows between the first and the last of a piece. */
 #define HJG_K_PIECE_ROWS 4096u
 
-/* In the place of the width of a column's codes: strings are tested where they are (device_program_strings.c). */
+/* A width of codes that means that strings are tested where they are (device_program_strings.c). */
 #define HJG_K_TESTED 16u
 
 /* A column of a segment in device memory. */

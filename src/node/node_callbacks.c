@@ -15,7 +15,7 @@
 #include "base/hjg_compat.h"
 #include "node/hjg_node.h"
 
-/* If the build side has this many times the expected rows, the planned choice of where to join is dropped. */
+/* Build rows, as a multiple of those expected, from which on the planned choice of where to join is dropped. */
 #define MAX_MISESTIMATE 4
 
 static Node *create_join(CustomScan *cscan);

@@ -361,7 +361,7 @@ extern const char *hjg_planner_offer(PlannerInfo *root, HjgCandidate *candidate)
 
 /* ---------- planner_force.c ---------- */
 
-/* Under hjoin_gpu.force, drop core's paths if another pair of the same relations has offered paths of the node. */
+/* Drop core's paths, under hjoin_gpu.force, if another pair of the same relations has offered paths of the node. */
 extern void hjg_planner_keep_offers(RelOptInfo *joinrel);
 /* Drop core's paths without parameters, but those of a foreign server. */
 extern void hjg_planner_drop_core_paths(RelOptInfo *rel);

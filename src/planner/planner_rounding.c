@@ -63,13 +63,13 @@ static const KnownUnit known_patterns[] = {
 	{"HH12", HOUR}, {"HH", HOUR}, {"AM", HOUR}, {"PM", HOUR}, {"MI", MINUTE},
 };
 
-/* Get a text; NULL if it is no constant. */
+/* Get a text; NULL if it is no constant of that type. */
 static const char *
 constant_text(const Node *node)
 {
 	const Const *constant = (const Const *) node;
 
-	return IsA(node, Const) && !constant->constisnull ? TextDatumGetCString(constant->constvalue) : NULL;
+	return IsA(node, Const) && constant->consttype == TEXTOID && !constant->constisnull ? TextDatumGetCString(constant->constvalue) : NULL;
 }
 
 static const KnownUnit *
@@ -153,6 +153,13 @@ find_local_time(Expr *expr, TimeCall *call)
 	return call->zone != NULL && IsA(expr, Var) && ((Var *) expr)->vartype == TIMESTAMPTZOID;
 }
 
+/* Is a function of a time extract() or date_part(), whose result is a number? */
+static bool
+is_field(const FuncExpr *function)
+{
+	return function->funcresulttype == NUMERICOID || function->funcresulttype == FLOAT8OID;
+}
+
 static bool
 find_time_call(Node *node, TimeCall *call)
 {
@@ -183,7 +190,7 @@ find_time_call(Node *node, TimeCall *call)
 			unit = find_unit(constant_text(linitial(function->args)));
 			call->unit = unit->seconds;
 			call->spacing = unit->spacing;
-			call->values = get_func_rettype(function->funcid) == NUMERICOID || get_func_rettype(function->funcid) == FLOAT8OID ? unit->values : MANY;
+			call->values = is_field(function) ? unit->values : MANY;
 			time = 1;
 			break;
 		default:
@@ -224,29 +231,27 @@ find_date_call(Node *key, TimeCall *call)
 	const FuncExpr *cast;
 	Expr	   *date;
 
-	if (!IsA(key, FuncExpr) || list_length(function->args) < 2)
+	if (!IsA(key, FuncExpr))
 		return false;
-	unit = find_unit(constant_text(linitial(function->args)));
-	date = hjg_scan_strip_relabel(lsecond(function->args));
-	cast = (const FuncExpr *) date;
 	switch (function->funcid)
 	{
 		case F_DATE_TRUNC_TEXT_TIMESTAMP:
 		case F_DATE_TRUNC_TEXT_TIMESTAMPTZ:
-			call->values = MANY;
-			break;
 		case F_EXTRACT_TEXT_DATE:
 		case F_EXTRACT_TEXT_TIMESTAMP:
 		case F_DATE_PART_TEXT_TIMESTAMP:
-			call->values = unit->values;
 			break;
 		default:
 			return false;
 	}
+	unit = find_unit(constant_text(linitial(function->args)));
+	date = hjg_scan_strip_relabel(lsecond(function->args));
+	cast = (const FuncExpr *) date;
 	if (IsA(date, FuncExpr) && (cast->funcid == F_TIMESTAMP_DATE || cast->funcid == F_TIMESTAMPTZ_DATE))
 		date = hjg_scan_strip_relabel(linitial(cast->args));
 	call->column = (Var *) date;
 	call->spacing = unit->spacing;
+	call->values = is_field(function) ? unit->values : MANY;
 	return unit->seconds > 0 && IsA(date, Var) && call->column->vartype == DATEOID;
 }
 
@@ -263,7 +268,7 @@ hjg_planner_is_time_field(Node *expr)
 {
 	TimeCall	call;
 
-	return (exprType(expr) == NUMERICOID || exprType(expr) == FLOAT8OID) && find_time_call(expr, &call);
+	return find_time_call(expr, &call) && is_field((const FuncExpr *) expr);
 }
 
 /* ---------- columns ---------- */

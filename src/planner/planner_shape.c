@@ -20,7 +20,7 @@
 /* Time of a pair that is dropped by the number of its build row, as a share of one whose row is made. */
 #define DROPPED_PAIR 0.1
 
-/* With fewer rows an array by key has no notable advantage over other tables. */
+/* Least rows of which an array by key has a notable advantage over other tables. */
 #define LEAST_DENSE_ROWS 8192
 
 /* Estimate the pairs that match on the keys, with those that a residual qual drops. */

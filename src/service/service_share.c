@@ -23,7 +23,7 @@
 #define TURN_LOOK_MS 10
 
 /*
- * After an unsuccessful wait a process does not wait again for this time: each of a join's thousand build passes may ask for
+ * Time for which a process does not wait again after an unsuccessful wait: each of a join's thousand build passes may ask for
  * resources that a query holds for hours.
  */
 #define TURN_REST_MS 2000
