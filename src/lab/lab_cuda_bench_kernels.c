@@ -144,22 +144,25 @@ hjg_bench_kernels_print(HjgBench *bench, const char *name, const char *contestan
 	{
 		const KernelLaunch *launch = &launches[i];
 		const HjgCudaFunction function = launch->function;
-		const int	fixed = attribute_of_kernel(function, ATTRIBUTE_STATIC_SHARED);
 		float		kernel_ms = 0;
 		int			blocks = 0;
 		int			n = 0;
+		int			fixed;
 		double		filled;
 
+		if (function == NULL)
+			continue;
 		for (int k = i; k < nlaunches; k++)
-			if (function != NULL && launches[k].function == function)
+			if (launches[k].function == function)
 			{
 				kernel_ms += ms[k];
 				n++;
 				if (k > i)
 					launches[k].function = NULL;	/* printed */
 			}
-		if (n == 0 || driver.occupancy(&blocks, function, (int) launch->threads, launch->shared) != HJG_CUDA_SUCCESS || blocks == 0)
+		if (driver.occupancy(&blocks, function, (int) launch->threads, launch->shared) != HJG_CUDA_SUCCESS || blocks == 0)
 			continue;
+		fixed = attribute_of_kernel(function, ATTRIBUTE_STATIC_SHARED);
 		filled = launch->blocks / (blocks * multiprocessors);
 		fprintf(bench->out, "  %-34s %5d %9.3f %5.1f%%  %5u %4d %6.1f  %5.1f%%\n", name_of_kernel(function), n, kernel_ms,
 				sum_ms > 0 ? 100 * kernel_ms / sum_ms : 0, launch->threads, attribute_of_kernel(function, ATTRIBUTE_REGISTERS),
