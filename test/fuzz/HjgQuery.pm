@@ -14,6 +14,8 @@ our $groups = 0.15;
 our $distinct = 0.25;
 # part of a table's rows, beside each other, that most changes are of; 0: rows anywhere
 our $changed_part = 0;
+# immutable functions of the server's catalog: [name, cast of its result to a type whose equal values look the same, types of its arguments...]
+our @functions;
 
 sub pick { return $_[ int(rand(@_)) ]; }
 sub chance { return rand() < $_[0]; }
@@ -359,6 +361,32 @@ sub typed_qual
 	return "$x " . pick('<', '<=', '=', '<>', '>=', '>') . " $k[0]";
 }
 
+# arguments of functions by type, beside columns
+my %arguments = (
+	int2 => [qw(1::int2 (-32768)::int2 null::int2)], int4 => [qw(0 1 7 -1 100 2147483647 -2147483648 null::int4)], int8 => [qw(0::int8 3::int8 (-9223372036854775808)::int8 null::int8)],
+	numeric => [qw(0.0 1.5 -7.00 1e20 'NaN'::numeric 'infinity'::numeric null::numeric)], bool => [qw(true false null::bool)],
+	text => [ map { "$_\::text" } qw('' 'k1' 'k%' '%1_' 'month' 'year' 'epoch' 'a\\b' 'UTC' null) ],
+	date => [ map { "$_\::date" } qw('2000-01-05' 'infinity' '-infinity' null) ], timestamp => [ map { "$_\::timestamp" } qw('2000-01-31T06:00' 'infinity' null) ],
+	interval => [ map { "interval '$_'" } '1 month', '1 day -2 hours', '0', '1000 years' ], time => [ map { "time '$_'" } qw(00:00 23:59:59) ]);
+# families whose values are given as such a type
+my %families = (numeric => 'numeric', bool => 'bool', text => 'text|longtext|char|enum', date => 'date', timestamp => 'date|ts', time => 'time');
+
+# A call of a function of the catalog, mostly with a column in it; it may raise an error for some of the rows.
+sub catalog_call
+{
+	my (@l) = @_;
+	my ($name, $cast, @types) = @{ pick(@functions) };
+	my $column = int(rand(@types));
+	my @values = map {
+		my ($type, $family) = ($types[$_], $families{ $types[$_] });
+		my @c = map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $family && $_->{fam} =~ /^($family)$/ } @{ $_->{cols} } } @l;
+		my $x = int_col(@l);
+		$_ != $column && chance(0.7) ? pick(@{ $arguments{$type} }) : @c && chance(0.8) ? pick(@c) . "::$type"
+		  : $type eq 'int2' ? "($x % 1000)::int2" : $type eq 'bool' ? "$x > 5" : $type =~ /^(int4|int8|numeric|text)$/ ? "$x\::$type" : pick(@{ $arguments{$type} });
+	} 0 .. $#types;
+	return "pg_catalog.$name(" . join(', ', @values) . ")$cast";
+}
+
 # A part of a value as text.
 sub part
 {
@@ -398,6 +426,7 @@ $by_family{$_} = $by_family{date} foreach qw(ts tstz);
 sub expression_qual
 {
 	my ($leaf) = @_;
+	return catalog_call($leaf) . pick(' is null', ' is not null', ' = ' . catalog_call($leaf)) if @functions && chance(0.05);
 	my $c = pick(grep { $by_family{ $_->{fam} } } @{ $leaf->{cols} });
 	return $by_family{ $c->{fam} }->("$leaf->{alias}.$c->{name}", int_col($leaf));
 }
@@ -455,6 +484,7 @@ sub group_key
 	my (@l) = @_;
 	my $x = int_col(@l);
 	my $g = pick(map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $_->{exact} } @{ $_->{cols} } } @l);
+	return catalog_call(@l) if @functions && chance(0.15);
 	return $g if chance(0.7);
 	my ($day) = map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $_->{fam} =~ /^(date|ts|tstz)$/ } @{ $_->{cols} } } @l;
 	return pick("extract(year from $day)", "extract(month from $day)", "date_part('year', $day)", "extract(day from $day)", "date_trunc('" . pick(qw(year quarter month week day hour)) . "', $day\::timestamp)", "extract(" . pick(qw(dow doy week isodow isoyear year)) . " from $day" . pick('', '::timestamp') . ")") if $day && chance(0.5);
@@ -539,7 +569,7 @@ sub make_query
 		$q{tail} .= ' having ' . pick('count(*) > 1', 'max(' . int_col(@l) . ') is not null', 'sum(' . int_col(@l) . ') > 10', 'count(distinct ' . int_col(@l) . ') > 2', 'avg(' . int_col(@l) . ') <> min(' . int_col(@l) . ') or count(*) = 1',
 			'sum(' . int_col(@l) . ') > (select count(*) from ' . pick(@{ $s->{tables} })->{name} . ')') if chance(0.3);
 		$q{tail} .= ' order by ' . join(', ', 1 .. @{ $q{select} }) . ' limit 9' if chance(0.06);
-		$q{errors} = 1 if join(' ', render_from($q{from}), @{ $q{where} }) !~ /::int8 \+/;
+		$q{errors} = 1 if join(' ', render_from($q{from}), @{ $q{where} }) !~ /::int8 \+|pg_catalog\./;
 	}
 	elsif ($r < 0.12)
 	{
@@ -553,7 +583,7 @@ sub make_query
 		push @{ $q{select} }, distinct_items(@l) if chance($distinct);
 		$q{tail} = 'having ' . pick('count(*) > 2', 'max(' . int_col(@l) . ') is not null') if chance(0.15);
 		# overflow is the only possible error then, and independent of the plan
-		$q{errors} = 1 if join(' ', render_from($q{from}), @{ $q{where} }) !~ /::int8 \+/;
+		$q{errors} = 1 if join(' ', render_from($q{from}), @{ $q{where} }) !~ /::int8 \+|pg_catalog\./;
 	}
 	elsif ($r < 0.17)
 	{
