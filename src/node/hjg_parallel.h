@@ -23,8 +23,8 @@
 #define HJG_LEAST_RANGE_ROWS 1024
 #define HJG_RANGE_ROWS 16384
 
-/* Build rows that a participant claims at a time to find unmatched ones. */
-#define HJG_UNMATCHED_RANGE_ROWS 65536
+/* Build rows that a participant claims at a time to find unmatched ones: few, as nodes above may take long for each. */
+#define HJG_UNMATCHED_RANGE_ROWS 8192
 
 /* Phases of the barrier; see node_parallel.c. */
 typedef enum HjgParallelPhase

@@ -26,10 +26,10 @@
  * fetches.
  *
  * Unmatched build rows are known when the last participant has left JOIN. The last one returns them without waiting, and
- * other participants that are still there claim ranges of them, too. A worker that finishes earlier stays for that, detached
+ * other participants that are still there claim ranges of them, too. One that finishes earlier stays for that, detached
  * from the barrier, so that no process waits for it, and only for a limited time (patience_ms()): the process that it waits
  * for may be waiting for it, through nodes above that need its next row or its arrival (Gather Merge, or a Parallel Hash that
- * grows). The leader does not stay, because workers may wait for it to fetch their rows.
+ * grows). The leader stays for a shorter time, because workers may wait for it to fetch their rows.
  *
  * Private to a participant: match states of probe rows, and rows with a NULL key, which are emitted by the participant that
  * read them. All share one table of the build keys: in the device process, or, without a job or after the device process is
@@ -51,6 +51,12 @@
 #include "base/hjg_base.h"
 #include "node/hjg_node.h"
 #include "node/hjg_parallel.h"
+
+/* Milliseconds that a row takes core's nodes at least. */
+#define LEAST_ROW_MS 0.001
+
+/* The longest that the leader waits for workers, which may wait for it to fetch their rows. */
+#define LEADER_PATIENCE_MS 10
 
 /* ---------- making and resetting the shared state ---------- */
 
@@ -379,17 +385,18 @@ ms_since(uint64 started_ns)
 }
 
 /*
- * Compute how long it is worthwhile to wait for the others: half of the estimated time to return the unmatched rows alone, at
- * the measured time for each probe row, and at most half of the time of all probe rows.
+ * Compute how long it is worthwhile to wait for the others: half of the estimated time to return the unmatched rows alone, and at most half
+ * of the time of all probe rows. A row takes the nodes above at least as long as a probe row took here, and as core's fastest ones need.
  */
 static double
 patience_ms(const HjgJoinState *state)
 {
 	const uint64 nrows = state->build.run->build_limit;
 	const uint64 nmatched = pg_popcount((const char *) state->match.build_bits, (int) (nrows / 64 * sizeof(uint64)));
-	const double share = (double) (nrows - nmatched) / (double) Max(state->probe.nrows, 1);
+	const double probe_ms = ms_since(state->parallel->join_started_ns);
+	const double row_ms = Max(probe_ms / (double) Max(state->probe.nrows, 1), LEAST_ROW_MS);
 
-	return ms_since(state->parallel->join_started_ns) * Min(share, 1) / 2;
+	return Min((double) (nrows - nmatched) * row_ms, probe_ms) / 2;
 }
 
 /* Wait until all have finished; false if that takes too long. */
@@ -397,7 +404,7 @@ static bool
 wait_for_others(HjgJoinState *state)
 {
 	HjgParallelShared *shared = state->parallel->shared;
-	const double most_ms = patience_ms(state);
+	const double most_ms = state->parallel->me == 0 ? Min(patience_ms(state), LEADER_PATIENCE_MS) : patience_ms(state);
 	const uint64 started_ns = hjg_now_ns();
 	long		left_ms = (long) most_ms;
 
@@ -420,7 +427,7 @@ hjg_parallel_has_unmatched(HjgJoinState *state)
 		return true;
 	parallel->attached = false;
 	if (!BarrierArriveAndDetach(&parallel->shared->barrier))
-		return parallel->me != 0 && wait_for_others(state);
+		return wait_for_others(state);
 	ConditionVariableBroadcast(&parallel->shared->all_probed);
 	return true;
 }

@@ -6,6 +6,8 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use HjgTest;
+use JSON::PP;
+use List::Util 'sum0';
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -72,6 +74,30 @@ for my $kind (sort keys %joins)
 	is($node->safe_psql('postgres', "$settings $joins{$kind}"), $answers{$kind}, "$kind: the answer is right");
 	is($node->safe_psql('postgres', "$settings SET work_mem = '64kB'; $joins{$kind}"), $answers{$kind}, "$kind: the same by shared files");
 }
+
+# build rows without a match, which are known at the end: several processes return them, unless the others have left before
+$node->safe_psql('postgres', 'CREATE TABLE alone AS SELECT -g AS k FROM generate_series(1, 24000) g; ALTER TABLE alone SET (parallel_workers = 3); ANALYZE alone');
+
+sub join_of
+{
+	my ($plan) = @_;
+	return $plan if ($plan->{'Custom Plan Provider'} // '') eq 'GpuHashJoin';
+	return map { join_of($_) } @{ $plan->{Plans} // [] };
+}
+
+my $most_processes = 0;
+for my $try (1 .. 20)
+{
+	my $json = $node->safe_psql('postgres', "$settings EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON)
+		SELECT count(repeat(k::text, 2000)) FROM alone WHERE NOT EXISTS (SELECT FROM probe WHERE probe.k = alone.k)");
+	my ($join) = join_of(decode_json($json)->[0]{Plan});
+	my @rows = map { $_->{'Actual Rows'} } @{ $join->{Workers} };
+	is($join->{'Join Type'}, 'Right Anti', 'rows without a match are build rows') if $try == 1;
+	my $processes = grep { $_ > 0 } @rows, 24000 - sum0(@rows);
+	$most_processes = $processes if $processes > $most_processes;
+	last if $processes > 1;
+}
+cmp_ok($most_processes, '>', 1, 'build rows without a match are returned by several processes');
 nothing_left('ordinary ends');
 
 # faults of the device process
