@@ -1,4 +1,4 @@
--- Tests what a scan is expected to take: by where in the row its columns lie, and by its conditions.
+-- Tests what a scan is expected to take: by where in the row its columns lie, and by its conditions; and what core's aggregates of numerics do.
 set client_min_messages = warning;
 set max_parallel_workers_per_gather = 0;
 set enable_mergejoin = off;
@@ -146,3 +146,13 @@ reset hjoin_gpu.force;
 set hjoin_gpu.transfer_cost = -1;
 explain (costs off) select o.id, m.a from orders_of o join makers m on o.k = m.k join nations n on m.n = n.n where n.t = 'nation 7';
 drop table orders_of, makers, nations;
+
+-- Core charges for an operator on numerics as for one on integers; where that is little, aggregates of integers stay core's, and those of numerics do not.
+create table amounts as select g % 5 as k, (g % 1000)::numeric(12, 2) as a, (g % 77)::numeric(12, 2) as b from generate_series(1, 100000) g;
+vacuum analyze amounts;
+set hjoin_gpu.aggregate = on;
+set cpu_operator_cost = 0.0002;
+set cpu_tuple_cost = 0.0005;
+explain (costs off) select k, sum(k), count(*), min(k), max(k) from amounts group by k;
+explain (costs off) select k, sum(a), sum(a * b), avg(a * (1 - b)), max(b) from amounts group by k;
+drop table amounts;

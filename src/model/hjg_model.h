@@ -353,7 +353,9 @@ typedef struct HjgGroupedRows
 
 /* Does the table of groups stay in a core's cache? */
 extern bool hjg_model_groups_cached(double ngroups, int ncolumns);
-/* Predict the time added by grouping them. */
+/* Creating the node and its memory, however many rows there are. */
+#define HJG_MODEL_GROUPING_START_NS 20000
+/* Predict the time added by grouping them, with that of the start. */
 extern double hjg_model_group_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped);
 /* Predict the time of merging groups with those of other processes, through files. */
 extern double hjg_model_exchange_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped);

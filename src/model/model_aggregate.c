@@ -12,9 +12,6 @@
  */
 #define STEP_NS 0.6
 
-/* Creating the node and its memory. */
-#define START_NS 20000
-
 /* Converting, hashing and comparing a key of a row, in cache. */
 #define KEY_NS 6
 
@@ -72,8 +69,8 @@ hjg_model_group_ns(const HjgUnitCosts *costs, const HjgGroupedRows *grouped)
 	const int	nstrings = grouped->nvarlenas < grouped->nkeys ? grouped->nvarlenas : grouped->nkeys;
 
 	if (grouped->nkeys == 0)
-		return START_NS;
-	return START_NS + grouped->rows * (KEY_NS * grouped->nkeys + nstrings * (1 - grouped->remembered) * costs->test_ns[HJG_TEST_BYTES]) + missing * misses +
+		return HJG_MODEL_GROUPING_START_NS;
+	return HJG_MODEL_GROUPING_START_NS + grouped->rows * (KEY_NS * grouped->nkeys + nstrings * (1 - grouped->remembered) * costs->test_ns[HJG_TEST_BYTES]) + missing * misses +
 		grouped->ngroups * grouped->nvarlenas * costs->varlena_ns;
 }
 

@@ -429,7 +429,7 @@ if ($opt{programs})
 	talk("create extension if not exists hjoin_gpu;\n", 30);
 	@gpus = split /\n/, talk("select name from hjoin_gpu_devices where kind = 'cuda' and state = 'ready';\n", 30) // '';
 }
-# functions of simple types; others of these, and factorials, can take all memory or time
+# functions of simple types, without those that can take much memory or time
 @HjgQuery::functions = map { my ($name, $cast, $types) = split /\|/; [ $name, $cast, split(/ /, $types) ] } split /\n/, talk(<<'SQL', 30) // '';
 select proname, case when prorettype = any ('{numeric,float4,float8,interval}'::regtype[]) then '::text' else '' end, string_agg(t.typname, ' ' order by a.n)
 from pg_proc p, unnest(proargtypes) with ordinality a(type, n), pg_type t
