@@ -97,7 +97,7 @@ build/kernels/images.o build/kernels/lab/images.o: %.o: %.c
 device_objs = $(patsubst src/%.c,build/%.o,$(device_srcs)) $(pure_srcs:.c=.o) build/kernels/images.o
 $(PROGRAM_DEVICE): $(device_objs)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $^ -ldl -lm
-# what is measured, never installed: the laboratory has the device program's objects and kernels, and its own
+# The laboratory, which is never installed: it has the device program's objects and kernels, and its own
 lab_images = $(cuda_images) $(if $(NVCC),$(patsubst kernels/%.cu,build/kernels/%.fatbin,$(wildcard kernels/lab/*.cu)))
 $(filter build/kernels/lab/%,$(lab_images)): $(wildcard kernels/lab/*.h) src/lab/hjg_cuda_paper_args.h
 build/kernels/lab/images.c: $(lab_images)

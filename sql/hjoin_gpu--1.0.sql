@@ -254,7 +254,10 @@ BEGIN ATOMIC
                     pg_catalog.current_setting('hjoin_gpu.auto_calibrate', true) AS automatic
              FROM hjoin_gpu_costs() WHERE name = 'small_unit'),
          memory AS (
-             SELECT total_bytes / 1048576 AS total_mb, used_bytes / 1048576 AS used_mb, huge_pages FROM hjoin_gpu_cache_memory())
+             SELECT total_bytes / 1048576 AS total_mb, used_bytes / 1048576 AS used_mb, huge_pages FROM hjoin_gpu_cache_memory()),
+         size AS (
+             SELECT pg_catalog.count(*) AS nlarge FROM pg_catalog.pg_class
+             WHERE relkind IN ('r', 'm') AND relpages > (SELECT setting::int FROM pg_catalog.pg_settings WHERE name = 'shared_buffers') / 4)
     SELECT topic, ok, finding, CASE WHEN NOT ok THEN advice END FROM (
         SELECT 'preload', is_there, CASE WHEN is_there THEN 'the library is active' ELSE detail END,
                'Add hjoin_gpu to shared_preload_libraries and restart the server; its log says why if that was done.'
@@ -295,6 +298,11 @@ BEGIN ATOMIC
                CASE total_mb WHEN 0 THEN 'Set hjoin_gpu.cache_size, so that columns are kept between queries.'
                     ELSE 'Raise hjoin_gpu.cache_size: columns that are used must make room for others.' END
         FROM memory
+        UNION ALL
+        SELECT 'table sizes', nlarge = 0, pg_catalog.format('%s tables of this database are larger than a quarter of shared_buffers', nlarge),
+               'A sequential scan leaves no page of these there, and copies all of them the next time, which takes as long as reading them. Raise shared_buffers, '
+               'or keep their columns (hjoin_gpu_keep()).'
+        FROM size
         UNION ALL
         SELECT 'huge pages', huge_pages OR total_mb < 256, CASE WHEN huge_pages THEN 'kept columns are in huge pages' ELSE 'kept columns are in small pages' END,
                pg_catalog.format('Each process maps kept columns page by page. Have the kernel reserve %s huge pages of 2 MB more (vm.nr_hugepages), '

@@ -26,6 +26,11 @@ select count(*) from generate_series(1, 50000) p (k) join (select k, repeat('x',
 select ok, regexp_replace(finding, '[1-9] MB', 'some MB') as finding, advice from hjoin_gpu_doctor() where topic = 'memory of joins';
 reset work_mem;
 reset hash_mem_multiplier;
+create table larger (a int);
+select ok, finding from hjoin_gpu_doctor() where topic = 'table sizes';
+update pg_class set relpages = 1000000000 where oid = 'larger'::regclass;
+select ok, finding, advice from hjoin_gpu_doctor() where topic = 'table sizes';
+drop table larger;
 -- everybody may look, not everybody may reset
 create role hjg_watcher;
 set role hjg_watcher;

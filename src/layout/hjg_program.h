@@ -268,7 +268,7 @@ typedef struct HjgProgram
 	hjg_u32		descending;		/* 1: the greatest come first */
 	hjg_u32		nulls_first;
 	hjg_u32		pad;
-	hjg_u64		first_groups;	/* so many of the first groups are wanted, and those that are equal to the last of them; more may come; 0: all */
+	hjg_u64		first_groups;	/* number of the first groups that are wanted, and with them those that are equal to the last of them; more may come; 0: all */
 	hjg_u64		max_groups;		/* of the result: with more the program cannot be run */
 	hjg_u64		max_bytes;		/* of all of its tables at a time, on the processor's threads */
 } HjgProgram;

@@ -30,6 +30,9 @@
 
 /* ---------- the filter of the build keys (node_bloom.c) ---------- */
 
+/* Keys of single rows that are added together, because each takes a cache miss. */
+#define HJG_FILTER_WAITING 128
+
 typedef struct HjgProbeFilter
 {
 	const HjgExecution *execution;
@@ -45,6 +48,8 @@ typedef struct HjgProbeFilter
 	double		most_passing;	/* from this share of passing rows on it is not worthwhile */
 	uint64		ntested;		/* since the last check */
 	uint64		npassed;
+	uint32		nwaiting;		/* keys that are not added yet */
+	char		waiting[HJG_FILTER_WAITING * HJG_MAX_KEY_BYTES];
 } HjgProbeFilter;
 
 extern void hjg_probe_filter_forget(HjgProbeFilter *filter);
@@ -58,11 +63,12 @@ extern void hjg_probe_filter_open_shared(HjgProbeFilter *filter);
 /* Compute the memory of a filter for so many keys that go to partitions, of all participants. */
 extern size_t hjg_probe_filter_bytes(double nkeys, int participants);
 /*
- * Filter rows that go to partitions: expect nkeys build rows; add one; start testing when all are added; end with the probe
- * rows.
+ * Filter rows that go to partitions: expect nkeys build rows; add one; add those that wait to be added together, after
+ * the last; start testing when all are added; end with the probe rows.
  */
 extern void hjg_probe_filter_start_partitions(HjgProbeFilter *filter, MemoryContext context, double nkeys);
 extern void hjg_probe_filter_add_key(HjgProbeFilter *filter, const void *key);
+extern void hjg_probe_filter_add_waiting(HjgProbeFilter *filter);
 extern void hjg_probe_filter_open_partitions(HjgProbeFilter *filter);
 extern void hjg_probe_filter_end_partitions(HjgProbeFilter *filter);
 /*

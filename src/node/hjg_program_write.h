@@ -60,7 +60,7 @@ typedef struct HjgToldRows
 	HjgCollection collection;
 	HjgProgramWords *words;		/* numbers of the strings of each collected column */
 	const struct HjgProgramValue *values;	/* each column described; NULL: not yet */
-	int8	   *told;			/* of those that are strings: told by the number of their row? 1, -1: no; 0: not known */
+	int8	   *told;			/* strings: told by the number of their row? 1, -1: no; 0: not known */
 } HjgToldRows;
 
 /* The column of a table, in one of the plan's scans; scan is NULL: a value is none, or might be another one by now. */

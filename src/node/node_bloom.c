@@ -7,7 +7,7 @@
  * planner expects it to save time.
  *
  * Filling. For a private build pass the filter is filled when the pass is complete. In a partitioned join build keys are
- * added row by row as they are written to partitions; probe rows are tested as they are written, and not again when
+ * added a few at a time as they are written to partitions; probe rows are tested as they are written, and not again when
  * partitions are joined. For a shared build side, the participant that counts the rows makes the filter, each participant
  * adds the keys that it has read, and probing begins when all have done so (node_parallel.c). For shared partitions, the
  * participant that makes the partitions makes the filter, and each participant adds the keys that it writes.
@@ -48,6 +48,7 @@ hjg_probe_filter_forget(HjgProbeFilter *filter)
 {
 	memset(&filter->bloom, 0, sizeof(filter->bloom));
 	filter->open = filter->shared = false;
+	filter->nwaiting = 0;
 }
 
 /* Start testing; all keys are added. */
@@ -57,6 +58,15 @@ open_filter(HjgProbeFilter *filter, double most_passing)
 	filter->open = filter->used = true;
 	filter->most_passing = hjg_bloom_filter == HJG_BLOOM_FILTER_ON || filter->kept ? 1 : most_passing;
 	filter->ntested = filter->npassed = 0;
+}
+
+static void
+add_filter_keys(HjgProbeFilter *filter, const char *keys, uint32 nkeys)
+{
+	if (filter->shared)
+		hjg_bloom_add_shared(&filter->bloom, keys, nkeys);
+	else
+		hjg_bloom_add(&filter->bloom, keys, nkeys);
 }
 
 /* ---------- a build side of our own ---------- */
@@ -69,10 +79,7 @@ hjg_probe_filter_add_run(HjgProbeFilter *filter, const HjgRun *run)
 	for (int i = 0; i < keys->nsegments; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (filter->shared)
-			hjg_bloom_add_shared(&filter->bloom, keys->segments[i].keys, keys->segments[i].nrows);
-		else
-			hjg_bloom_add(&filter->bloom, keys->segments[i].keys, keys->segments[i].nrows);
+		add_filter_keys(filter, keys->segments[i].keys, keys->segments[i].nrows);
 	}
 }
 
@@ -132,10 +139,16 @@ hjg_probe_filter_start_partitions(HjgProbeFilter *filter, MemoryContext context,
 void
 hjg_probe_filter_add_key(HjgProbeFilter *filter, const void *key)
 {
-	if (filter->shared)
-		hjg_bloom_add_shared(&filter->bloom, key, 1);
-	else
-		hjg_bloom_add(&filter->bloom, key, 1);
+	memcpy(filter->waiting + (size_t) filter->nwaiting++ * filter->key_width, key, filter->key_width);
+	if (filter->nwaiting == HJG_FILTER_WAITING)
+		hjg_probe_filter_add_waiting(filter);
+}
+
+void
+hjg_probe_filter_add_waiting(HjgProbeFilter *filter)
+{
+	add_filter_keys(filter, filter->waiting, filter->nwaiting);
+	filter->nwaiting = 0;
 }
 
 void

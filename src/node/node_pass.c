@@ -85,7 +85,9 @@ hjg_pass_read(HjgPartitions *partitions)
 			partitioned = true;
 		}
 	}
-	if (!partitioned)
+	if (partitioned)
+		hjg_probe_filter_add_waiting(partitions->filter);
+	else
 		note_peak(build, 0);
 	if (execution->timing)
 		execution->report->times.marshal_build_ns += hjg_now_ns() - start;

@@ -223,7 +223,7 @@ set_price(const HjgCandidate *candidate, const HjgOffer *offer, Cost ns_cost, bo
 	Cost		outer_run;
 	Cost		total;
 
-	/* what is saved was priced by time, and a part of it may not have been charged */
+	/* the saving was priced by time, and a part of it may not have been charged */
 	startup = Max(offer->outer->startup_cost - offer->saved, 0) + child_price(offer->inner, even) -
 		child_credit(offer->inner, &shape->build_scan, prediction->saved_build_ns, shape->build_rows, ns_cost) +
 		candidate->qual_cost.startup + candidate->hash_cost.startup + target_cost->startup +

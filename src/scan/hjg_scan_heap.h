@@ -68,7 +68,7 @@ typedef struct HjgPageColumns
 	TupleDesc	desc;
 	int			n;
 	AttrNumber *attnos;
-	bool		as_numbers;		/* whoever looks takes numerics as integers, too */
+	bool		as_numbers;		/* the caller takes numerics as integers, too */
 	MemoryContext work_context; /* of the vectors and the reader */
 	HjgVector  *vectors;
 	HjgHeapReader *reader;		/* NULL: no row was there to be read yet */

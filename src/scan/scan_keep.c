@@ -100,7 +100,7 @@ hjoin_gpu_keep(PG_FUNCTION_ARGS)
 	if (allowed != ACLCHECK_OK)
 		aclcheck_error(allowed, get_relkind_objtype(relation->rd_rel->relkind), RelationGetRelationName(relation));
 	nblocks = keep_table(relid, names);
-	/* who may read a table may read its partitions through it */
+	/* the right to read a table is enough for its partitions, which are read through it */
 	foreach(lc, relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ? find_all_inheritors(relid, AccessShareLock, NULL) : NIL)
 		nblocks += lfirst_oid(lc) != relid ? keep_table(lfirst_oid(lc), names) : 0;
 	table_close(relation, AccessShareLock);

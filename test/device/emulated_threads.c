@@ -57,7 +57,7 @@ typedef struct Meeting
 {
 	unsigned	mask;			/* 0: nobody is here */
 	unsigned	came;
-	unsigned	left;			/* of those that have met, lanes that have not gone on yet */
+	unsigned	left;			/* lanes that have met the others and not gone on yet */
 	bool		met;
 	HjgEmulatedMeeting kind;
 	unsigned long long values[32];

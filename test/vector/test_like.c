@@ -96,7 +96,7 @@ check_together(void)
 	any_pattern(&pattern);
 	for (int i = 0; i < n; i++)
 	{
-		/* what is between looks like the strings */
+		/* the bytes between look like the strings */
 		const int	between = i == 0 ? 0 : any_string(most_between, space + used).nbytes;
 
 		values[i] = any_string(below(2) == 0 ? 20 : MOST_BYTES, space + used + between);
