@@ -43,6 +43,13 @@ typedef struct HjgDistinct
 	HjgGrouping sum;			/* one of its results */
 } HjgDistinct;
 
+/*
+ * Compute the time of a cost of 1.0 in core's grouping of rows (planner_core.c); join_unit_ns: in core's hash join with as many build rows. Core charges
+ * less for finding a row's group than for a look-up in a hash join's table of as many rows, though both take as long; and for an operator on values of
+ * variable width as much as for others, which take a fraction of its time.
+ */
+extern double hjg_planner_grouping_unit_ns(PlannerInfo *root, const HjgGrouping *grouping, const HjgUnitCosts *costs, double join_unit_ns);
+
 /* Does the query make its rows distinct, and nothing else of them? It is served as GROUP BY of all columns. */
 extern bool hjg_planner_is_plain_distinct(const Query *parse);
 /* May GpuAggregate serve the query, by its form? */

@@ -15,7 +15,6 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/planmain.h"
-#include "optimizer/prep.h"
 #include "optimizer/tlist.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
@@ -186,71 +185,6 @@ grouping_ns(HjgQueryFacts *facts, const HjgUnitCosts *costs, const InputRows *in
 		(groups.form == HJG_AGGREGATE_SHARED ? hjg_model_exchange_ns(costs, &grouped) : 0) +
 		(groups.form == HJG_AGGREGATE_COMPLETE ? hjg_model_group_spill_ns(costs, &grouped, get_hash_memory_limit()) : 0) +
 		hjg_model_finish_ns(groups.returned, groups.form == HJG_AGGREGATE_PARTIAL);
-}
-
-static bool
-is_varlena_first(const List *args)
-{
-	const Node *first = args != NIL ? linitial(args) : NULL;
-
-	if (first != NULL && IsA(first, TargetEntry))
-		first = (const Node *) ((const TargetEntry *) first)->expr;
-	return first != NULL && get_typlen(exprType(first)) == -1;
-}
-
-/* Count the operators and functions whose first argument is of variable width, as numerics are. */
-static bool
-count_varlena_operators(Node *node, int *n)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, OpExpr))
-		*n += is_varlena_first(((OpExpr *) node)->args);
-	else if (IsA(node, FuncExpr))
-		*n += is_varlena_first(((FuncExpr *) node)->args);
-	return expression_tree_walker(node, count_varlena_operators, n);
-}
-
-/* Count those that core evaluates for a row, transitions of aggregates among them. */
-static int
-count_varlena_work(const PlannerInfo *root)
-{
-	ListCell   *lc;
-	int			n = 0;
-
-	foreach(lc, root->aggtransinfos)
-	{
-		const AggTransInfo *transition = lfirst(lc);
-
-		n += is_varlena_first(transition->args);
-		count_varlena_operators((Node *) transition->args, &n);
-		count_varlena_operators((Node *) transition->aggfilter, &n);
-	}
-	return n;
-}
-
-/*
- * Compute the time of a cost of 1.0 in core's grouping of rows. Core charges less for finding a row's group than for a look-up in
- * a hash join's table of as many rows, though both take as long; and for an operator on values of variable width as much as for others, which
- * take a fraction of its time.
- */
-static double
-grouping_unit_ns(PlannerInfo *root, const HjgGrouping *grouping, double join_unit_ns)
-{
-	HjgUnitCosts costs;
-	AggClauseCosts core_costs = {{0}};
-	Cost		charged;
-	double		ns;
-
-	if (grouping->core_sorts)
-		return join_unit_ns;
-	hjg_planner_unit_costs(&costs, 0);
-	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &core_costs);
-	charged = Max(core_costs.transCost.per_tuple + cpu_operator_cost * list_length(grouping->keys), 1e-10);
-	ns = charged * join_unit_ns + count_varlena_work(root) * Max(costs.core_operator_ns - cpu_operator_cost * join_unit_ns, 0);
-	if (grouping->keys != NIL)
-		ns = Max(ns, (cpu_operator_cost + cpu_tuple_cost) * join_unit_ns);
-	return Max(ns / charged, join_unit_ns);
 }
 
 /* Find the unit costs; returns the time of a cost of 1.0 in a hash join of core's with as many build rows, or in its sort. */
@@ -460,7 +394,8 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 	path->parallel_workers = input->parallel_workers;
 	HJG_SET_DISABLED_NODES(path, HJG_DISABLED_NODES(input));
 	path->rows = groups.returned;
-	path->total_cost = input->total_cost + start_ns / unit_ns + (ns - start_ns) / grouping_unit_ns(root, grouping, unit_ns) + grouping->work.by_core * input->rows +
+	hjg_planner_unit_costs(&costs, input->rows);
+	path->total_cost = input->total_cost + start_ns / unit_ns + (ns - start_ns) / hjg_planner_grouping_unit_ns(root, grouping, &costs, unit_ns) + grouping->work.by_core * input->rows +
 		target->cost.startup + target->cost.per_tuple * groups.returned;
 	if (!partial && grouping->having != NIL)
 	{
@@ -480,7 +415,6 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 	own->arguments = grouping->arguments;
 	own->partial = partial;
 	own->ngroups = grouping->ngroups;
-	hjg_planner_unit_costs(&costs, input->rows);
 	own->scanned = input->rows;
 	own->grouping_ns = ns + by_core_ns(&costs, input->rows, &grouping->work);
 	own->work = hjg_model_groups_cached(groups.made, list_length(grouping->work.columns)) ? HJG_WORK_CACHED : HJG_WORK_TABLES;

@@ -1,6 +1,6 @@
 /*
  * planner_core.c
- *	  Prices core's hash join as core does, and finds where the price differs from the time.
+ *	  Prices core's hash join as core does, and finds where the price of it, or of core's grouping, differs from the time.
  *
  * The node's price is a time divided by the time of a cost of 1.0, which is measured on core's hash join of sides that are
  * not unique. If the inner side is unique, core charges for less: it stops at a row's first match, and so it prices a semi
@@ -13,9 +13,13 @@
  */
 #include "postgres.h"
 
+#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/planmain.h"
+#include "optimizer/prep.h"
+#include "utils/lsyscache.h"
 
+#include "planner/hjg_planner_grouping.h"
 #include "planner/hjg_planner_path.h"
 
 /* Share of the rows in its bucket that core expects to have the hash value of a row without a match. */
@@ -86,4 +90,64 @@ hjg_planner_underpriced(const HjgCandidate *candidate)
 		times = Max(times, full_price(inner_rows, outer_rows, pairs, 1) /
 					Max(once_price(inner_rows, outer_rows, pairs, 1), cpu_operator_cost));
 	return Max(times, 1);
+}
+
+static bool
+is_varlena_first(const List *args)
+{
+	const Node *first = args != NIL ? linitial(args) : NULL;
+
+	if (first != NULL && IsA(first, TargetEntry))
+		first = (const Node *) ((const TargetEntry *) first)->expr;
+	return first != NULL && get_typlen(exprType(first)) == -1;
+}
+
+/* Count the operators and functions whose first argument is of variable width, as numerics are. */
+static bool
+count_varlena_operators(Node *node, int *n)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, OpExpr))
+		*n += is_varlena_first(((OpExpr *) node)->args);
+	else if (IsA(node, FuncExpr))
+		*n += is_varlena_first(((FuncExpr *) node)->args);
+	return expression_tree_walker(node, count_varlena_operators, n);
+}
+
+/* Count those that core evaluates for a row, transitions of aggregates among them. */
+static int
+count_varlena_work(const PlannerInfo *root)
+{
+	ListCell   *lc;
+	int			n = 0;
+
+	foreach(lc, root->aggtransinfos)
+	{
+		const AggTransInfo *transition = lfirst(lc);
+
+		n += is_varlena_first(transition->args);
+		count_varlena_operators((Node *) transition->args, &n);
+		count_varlena_operators((Node *) transition->aggfilter, &n);
+	}
+	return n;
+}
+
+double
+hjg_planner_grouping_unit_ns(PlannerInfo *root, const HjgGrouping *grouping, const HjgUnitCosts *costs, double join_unit_ns)
+{
+	AggClauseCosts core_costs = {{0}};
+	Cost		charged;
+	double		ns;
+	/* the node's price includes expressions that core computes for it, too, as core charges for them */
+	const int	nvarlenas = grouping->work.arguments_by_core ? 0 : count_varlena_work(root);
+
+	if (grouping->core_sorts)
+		return join_unit_ns;
+	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &core_costs);
+	charged = Max(core_costs.transCost.per_tuple + cpu_operator_cost * list_length(grouping->keys), 1e-10);
+	ns = charged * join_unit_ns + nvarlenas * Max(costs->core_operator_ns - cpu_operator_cost * join_unit_ns, 0);
+	if (grouping->keys != NIL)
+		ns = Max(ns, (cpu_operator_cost + cpu_tuple_cost) * join_unit_ns);
+	return Max(ns / charged, join_unit_ns);
 }
