@@ -70,6 +70,8 @@ time_work(CrowdShared *shared, int piece, HjgWork work, const HjgScanSample *sam
 	double		probe_ns;
 	uint64		start;
 
+	if (work == HJG_WORK_PAGES)
+		hjg_calibrate_sample_evict(sample, 0, READ_BYTES / BLCKSZ);
 	begin_together(shared, piece);
 	start = hjg_now_ns();
 	switch (work)

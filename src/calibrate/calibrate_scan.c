@@ -25,6 +25,10 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 #include "base/hjg_base.h"
 #include "calibrate/hjg_calibrate.h"
 #include "kept/hjg_kept.h"
@@ -178,6 +182,36 @@ hjg_calibrate_sample_read(const HjgScanSample *sample, int npages, bool cached)
 	}
 }
 
+static inline void
+evict_line(const char *line)
+{
+#if defined(__x86_64__)
+	_mm_clflush(line);
+#elif defined(__aarch64__)
+	__asm__ __volatile__("dc civac, %0" : : "r"(line) : "memory");
+#endif
+}
+
+static inline void
+wait_for_evictions(void)
+{
+#if defined(__x86_64__)
+	_mm_mfence();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("dsb ish" : : : "memory");
+#endif
+}
+
+void
+hjg_calibrate_sample_evict(const HjgScanSample *sample, int first, int npages)
+{
+	const char *start = sample->memory + (Size) first * BLCKSZ;
+
+	for (Size at = 0; at < (Size) npages * BLCKSZ; at += HJG_MODEL_LINE_BYTES)
+		evict_line(start + at);
+	wait_for_evictions();
+}
+
 /* Read these columns of all rows, of pages in cache or not; returns the time of a row. */
 static double
 time_reading(const HjgScanSample *pages, int ncolumns, const AttrNumber *attnos, bool cached)
@@ -188,8 +222,11 @@ time_reading(const HjgScanSample *pages, int ncolumns, const AttrNumber *attnos,
 
 	for (int round = 0; round < ROUNDS; round++)
 	{
-		uint64		start = hjg_now_ns();
+		uint64		start;
 
+		if (!cached)
+			hjg_calibrate_sample_evict(pages, round * CACHED_PAGES, CACHED_PAGES);
+		start = hjg_now_ns();
 		for (int i = 0; i < CACHED_PAGES; i++)
 		{
 			const HjgHeapPage page = page_of(pages, cached ? i : round * CACHED_PAGES + i);

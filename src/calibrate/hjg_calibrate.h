@@ -36,7 +36,7 @@ extern double hjg_calibrate_mapping_ns(Size bytes);
 extern void hjg_calibrate_engine(MemoryContext context, double *build_ns, double *probe_ns);
 
 /* calibrate_scan.c */
-/* Bytes that no cache holds most of: some third-level caches hold 64 MB. */
+/* Bytes that few caches hold most of, where they cannot be evicted: third-level caches hold 32 to 320 MB. */
 #define HJG_CALIBRATE_BYTES (256 * 1024 * 1024)
 
 /* Measure reading tables once, on the functions that scans use. Resets the current context, and leaves memory in it. */
@@ -46,6 +46,8 @@ extern void hjg_calibrate_scans(HjgUnitCosts *costs);
 typedef struct HjgScanSample HjgScanSample;
 /* Make so many pages, of which the first ones also stay in a cache, in the current context. */
 extern const HjgScanSample *hjg_calibrate_sample(int npages);
+/* Remove npages pages, beginning with the first one (from 0), from all caches of the processor; does nothing on processors other than x86-64 and ARM64. */
+extern void hjg_calibrate_sample_evict(const HjgScanSample *sample, int first, int npages);
 /* Read a column of all rows that is behind others of variable width: of the first npages pages, or of those that stay in a cache. */
 extern void hjg_calibrate_sample_read(const HjgScanSample *sample, int npages, bool cached);
 
