@@ -28,7 +28,7 @@ hjg_model_partitions(double build_bytes, double memory_bytes, double buffer_byte
 	const double want =
 		fmax(fmin(fmin(build_bytes * PARTITION_ROOM / memory_bytes, most), MAX_PARTITIONS), MIN_PARTITIONS);
 
-	return 1 << (int) ceil(log2(floor(want)));
+	return 1 << (int) ceil(log2(want));
 }
 
 int

@@ -308,6 +308,7 @@ test_spills(void)
 	bool		fit = true;
 	bool		buffered = true;
 	bool		powers = true;
+	bool		roomy = true;
 
 	for (int i = 0; i < 10000; i++)
 	{
@@ -319,10 +320,12 @@ test_spills(void)
 		powers &= n >= 4 && n <= 256 && (n & (n - 1)) == 0;
 		buffered &= n <= 4 || n * 2 * 8192.0 <= memory;
 		fit &= bytes <= memory ? passes == 0 : passes == 1 ? bytes / n <= memory : passes > 1;
+		roomy &= bytes <= memory || bytes > memory * 200 || bytes > memory * memory / 8192 / 5 || bytes * 1.05 / n <= memory;
 	}
 	ok(powers, "partitions are a power of two from 4 to 256");
 	ok(buffered, "their file buffers leave memory for rows");
 	ok(fit, "one pass of temporary files is enough where each partition fits, and none where all rows do");
+	ok(roomy, "a partition has room for more rows than expected, where buffers leave memory for so many");
 	ok(hjg_model_spill_passes(64 * mb, mb / 8, 8192, 8192) > 2, "little memory makes several passes");
 }
 
