@@ -1,15 +1,15 @@
 /*
- * node_group_file.c
- *	  Records of groups in a temporary file, by partition.
+ * rows_blocks.c
+ *	  Records in a temporary file, by partition.
  *
- * A block takes up to HJG_GROUP_BLOCK_BYTES, which are read at once, or as much as one record that is longer. The file is a
- * BufFile of core's, subject to temp_tablespaces, temp_file_limit, log_temp_files and pg_stat_database.
+ * A block takes as much as one memory block, which is read at once, or one record that is longer. The file is a BufFile of
+ * core's, subject to temp_tablespaces, temp_file_limit, log_temp_files and pg_stat_database.
  */
 #include "postgres.h"
 
 #include "utils/memutils.h"
 
-#include "node/hjg_group_file.h"
+#include "rows/hjg_blocks.h"
 
 typedef struct BlockHeader
 {
@@ -17,37 +17,38 @@ typedef struct BlockHeader
 	uint64		nbytes;			/* bytes of the records that follow */
 } BlockHeader;
 
-/* Bytes of a block's records, unless there is only one. */
-#define MOST_BYTES (HJG_GROUP_BLOCK_BYTES - sizeof(BlockHeader))
-
 /* The records of a partition that are not in the file yet, and the place of those that are. */
 typedef struct Tail
 {
-	char	   *records;		/* [MOST_BYTES]; NULL: none yet */
+	char	   *records;		/* [most_bytes]; NULL: none yet */
 	size_t		nbytes;
 	int64		last;			/* offset of the last block written, plus one; 0: none */
 } Tail;
 
-struct HjgGroupFile
+struct HjgBlockFile
 {
 	MemoryContext context;
 	SharedFileSet *files;		/* NULL: private */
 	char		name[NAMEDATALEN];
-	BufFile    *file;			/* NULL: no block was written */
+	BufFile    *file;			/* NULL: no block was written, or other processes may read it */
+	size_t		most_bytes;		/* bytes of a block's records, unless there is only one */
 	int64		nbytes;
+	bool		moved;			/* a block was read since the last one was written */
 	int			npartitions;
+	int			nended;			/* partitions that have ended */
 	Tail	   *tails;
 };
 
-HjgGroupFile *
-hjg_group_file_create(int npartitions, SharedFileSet *files, const char *name)
+HjgBlockFile *
+hjg_rows_blocks_create(int npartitions, size_t block_bytes, SharedFileSet *files, const char *name)
 {
-	HjgGroupFile *file = palloc0(sizeof(HjgGroupFile));
+	HjgBlockFile *file = palloc0(sizeof(HjgBlockFile));
 
 	file->context = CurrentMemoryContext;
 	file->files = files;
 	if (files != NULL)
 		strlcpy(file->name, name, sizeof(file->name));
+	file->most_bytes = block_bytes - sizeof(BlockHeader);
 	file->npartitions = npartitions;
 	file->tails = palloc0(npartitions * sizeof(Tail));
 	return file;
@@ -56,7 +57,7 @@ hjg_group_file_create(int npartitions, SharedFileSet *files, const char *name)
 /* ---------- writing ---------- */
 
 static void
-create_temp_file(HjgGroupFile *file)
+create_temp_file(HjgBlockFile *file)
 {
 	MemoryContext old = MemoryContextSwitchTo(file->context);
 
@@ -64,14 +65,26 @@ create_temp_file(HjgGroupFile *file)
 	MemoryContextSwitchTo(old);
 }
 
+static void
+move_to(BufFile *file, int64 offset)
+{
+	if (BufFileSeek(file, 0, offset, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not seek in temporary file")));
+}
+
 /* BufFileWrite() does not write to the data, but has not always said so. */
 static void
-write_block(HjgGroupFile *file, Tail *tail, const void *records, size_t nbytes)
+write_block(HjgBlockFile *file, Tail *tail, const void *records, size_t nbytes)
 {
 	BlockHeader header = {tail->last, nbytes};
 
 	if (file->file == NULL)
 		create_temp_file(file);
+	if (file->moved)
+		move_to(file->file, file->nbytes);
+	file->moved = false;
 	BufFileWrite(file->file, &header, sizeof(header));
 	BufFileWrite(file->file, unconstify(void *, records), nbytes);
 	tail->last = file->nbytes + 1;
@@ -79,7 +92,7 @@ write_block(HjgGroupFile *file, Tail *tail, const void *records, size_t nbytes)
 }
 
 static void
-write_tail(HjgGroupFile *file, Tail *tail)
+write_tail(HjgBlockFile *file, Tail *tail)
 {
 	if (tail->nbytes > 0)
 		write_block(file, tail, tail->records, tail->nbytes);
@@ -87,68 +100,66 @@ write_tail(HjgGroupFile *file, Tail *tail)
 }
 
 void
-hjg_group_file_add(HjgGroupFile *file, int partition, const void *record, size_t nbytes)
+hjg_rows_blocks_add(HjgBlockFile *file, int partition, const void *record, size_t nbytes)
 {
 	Tail	   *tail = &file->tails[partition];
 
-	if (tail->nbytes + nbytes > MOST_BYTES)
+	if (tail->nbytes + nbytes > file->most_bytes)
 		write_tail(file, tail);
-	if (nbytes > MOST_BYTES)
+	if (nbytes > file->most_bytes)
 	{
 		write_block(file, tail, record, nbytes);
 		return;
 	}
 	if (tail->records == NULL)
-		tail->records = MemoryContextAlloc(file->context, MOST_BYTES);
+		tail->records = MemoryContextAlloc(file->context, file->most_bytes);
 	memcpy(tail->records + tail->nbytes, record, nbytes);
 	tail->nbytes += nbytes;
 }
 
 static void
-free_tails(HjgGroupFile *file)
+free_tail(Tail *tail)
 {
-	for (int p = 0; p < file->npartitions; p++)
-	{
-		if (file->tails[p].records != NULL)
-			pfree(file->tails[p].records);
-		file->tails[p].records = NULL;
-	}
+	if (tail->records != NULL)
+		pfree(tail->records);
+	tail->records = NULL;
 }
 
-void
-hjg_group_file_end_write(HjgGroupFile *file, int64 *ends)
+int64
+hjg_rows_blocks_end(HjgBlockFile *file, int partition)
 {
-	for (int p = 0; p < file->npartitions; p++)
-	{
-		write_tail(file, &file->tails[p]);
-		ends[p] = file->tails[p].last;
-	}
-	free_tails(file);
-	if (file->files != NULL && file->file != NULL)
+	Tail	   *tail = &file->tails[partition];
+
+	write_tail(file, tail);
+	free_tail(tail);
+	if (++file->nended == file->npartitions && file->files != NULL && file->file != NULL)
 	{
 		BufFileClose(file->file);
 		file->file = NULL;
 	}
+	return tail->last;
 }
 
 uint64
-hjg_group_file_bytes(const HjgGroupFile *file)
+hjg_rows_blocks_bytes(const HjgBlockFile *file)
 {
 	return (uint64) file->nbytes;
 }
 
 BufFile *
-hjg_group_file_buffile(HjgGroupFile *file)
+hjg_rows_blocks_buffile(HjgBlockFile *file)
 {
+	file->moved = true;
 	return file->file;
 }
 
 void
-hjg_group_file_free(HjgGroupFile *file)
+hjg_rows_blocks_free(HjgBlockFile *file)
 {
 	if (file->file != NULL)
 		BufFileClose(file->file);
-	free_tails(file);
+	for (int p = 0; p < file->npartitions; p++)
+		free_tail(&file->tails[p]);
 	pfree(file->tails);
 	pfree(file);
 }
@@ -163,35 +174,32 @@ read_file_bytes(BufFile *file, char *to, size_t bytes)
 	if (got != bytes)
 		ereport(ERROR,
 				(errcode_for_file_access(),
-				 errmsg("could not read from grouping temporary file: read only %zu of %zu bytes", got, bytes)));
+				 errmsg("could not read from temporary file: read only %zu of %zu bytes", got, bytes)));
 }
 
 static void
-make_block_space(HjgGroupBlock *block, size_t bytes)
+make_block_space(HjgFileBlock *block, size_t bytes)
 {
 	if (block->space >= bytes)
 		return;
-	bytes = Max(bytes, HJG_GROUP_BLOCK_BYTES);
+	bytes = Max(bytes, HJG_BLOCK_BYTES);
 	block->data = block->data == NULL ? MemoryContextAllocHuge(CurrentMemoryContext, bytes) : repalloc_huge(block->data, bytes);
 	block->space = bytes;
 }
 
 void
-hjg_group_file_read(BufFile *file, int64 *at, HjgGroupBlock *block)
+hjg_rows_blocks_read(BufFile *file, int64 *at, HjgFileBlock *block)
 {
 	BlockHeader header;
 
-	if (BufFileSeek(file, 0, *at - 1, SEEK_SET) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not seek in grouping temporary file")));
+	move_to(file, *at - 1);
 	read_file_bytes(file, (char *) &header, sizeof(header));
 	if (header.nbytes == 0 || header.nbytes > MaxAllocHugeSize || header.before < 0 || header.before >= *at)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("grouping temporary file has a block of %zu bytes", (size_t) header.nbytes)));
+				 errmsg("temporary file has a block of %zu bytes", (size_t) header.nbytes)));
 	*at = header.before;
 	make_block_space(block, header.nbytes);
 	read_file_bytes(file, block->data, header.nbytes);
-	block->records = (HjgUnpack) {block->data, block->data + header.nbytes};
+	block->nbytes = header.nbytes;
 }
