@@ -164,9 +164,9 @@ extern void hjg_partitions_add_build(HjgPartitions *partitions, const HjgRow *ro
 extern void hjg_partitions_read_probe(HjgPartitions *partitions);
 /* Replace a partition by its own partitions. */
 extern void hjg_partitions_split(HjgPartitions *partitions, HjgPartition *partition, size_t build_bytes);
-/* Read the next probe row with a NULL key; false at the end. */
 /* Add the bytes of partitions' files to the report, and note in the counters how large their build side is. */
 extern void hjg_partitions_count(HjgPartition *const *partitions, int n, HjgReport *report);
+/* Read the next probe row with a NULL key; false at the end. */
 extern bool hjg_partitions_next_null(HjgPartitions *partitions, HjgRow *row);
 extern void hjg_partitions_reset(HjgPartitions *partitions);
 

@@ -26,7 +26,6 @@
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "port/atomics.h"
-#include "storage/buffile.h"
 #include "storage/sharedfileset.h"
 
 #include "layout/hjg_layout.h"

@@ -73,9 +73,9 @@ struct HjgSpill
 	int64		end;			/* of a private file: where reading begins, or 0 */
 
 	uint64		nread;			/* rows since the last rewind */
-	int			participant;	/* that is read */
+	int			participant;	/* that is read; -1: none yet */
 	int64		at;				/* its next block, or 0 */
-	HjgFileBlock	block;
+	HjgFileBlock block;
 	const char *next;			/* record of the block */
 	char		key[HJG_MAX_KEY_BYTES];
 	char	   *record;			/* memory of the last row that was read */
@@ -195,6 +195,7 @@ hjg_rows_spill_create(HjgSpillFile *file, int number, TupleDesc desc, int key_wi
 	spill->desc = desc;
 	spill->key_width = key_width;
 	spill->writing = true;
+	spill->participant = -1;
 	file->nusers++;
 	return spill;
 }
