@@ -58,12 +58,6 @@ reset min_parallel_table_scan_size;
 reset parallel_setup_cost;
 reset parallel_tuple_cost;
 set max_parallel_workers_per_gather = 0;
--- all partitions of both sides are in one file
-select pg_stat_force_next_flush();
-select temp_files as nbefore from pg_stat_database where datname = current_database() \gset
-select count(l.t), count(r.t) from spill_l l join spill_r r on l.k = r.k;
-select pg_stat_force_next_flush();
-select temp_files - :nbefore as nfiles from pg_stat_database where datname = current_database();
 set work_mem = '64kB';
 -- in the middle of it
 begin;

@@ -31,7 +31,7 @@
 #define REPEATS 5
 #define PASSES 3
 
-#define SPILL_PARTITIONS 32
+#define SPILL_FILES 32
 #define SPILL_ROWS 100000
 #define SPILL_WIDE_ROWS 10000
 #define SPILL_WIDTH 1000
@@ -126,25 +126,24 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 	pfree(keys);
 }
 
-/* Measure a row of one value written to one of several partitions and read. */
+/* Measure a row of one value written to one of several files and read, like a join's partitions. */
 static double
 measure_spill(TupleDesc desc, Datum value, int nrows)
 {
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
-	HjgSpillFile *file = hjg_rows_spill_file_create(SPILL_PARTITIONS, HJG_MODEL_SPILL_BLOCK_BYTES);
-	HjgSpill   *spills[SPILL_PARTITIONS];
+	HjgSpill   *spills[SPILL_FILES];
 	const bool	isnull = false;
 	const void *key;
 	double		nread = 0;
 	uint64		start;
 	double		ns;
 
-	for (int i = 0; i < SPILL_PARTITIONS; i++)
-		spills[i] = hjg_rows_spill_create(file, i, desc, sizeof(uint32));
+	for (int i = 0; i < SPILL_FILES; i++)
+		spills[i] = hjg_rows_spill_create(desc, sizeof(uint32));
 	start = hjg_now_ns();
 	for (uint32 i = 0; i < nrows; i++)
 		hjg_rows_spill_write(spills[(i * 2654435761u) >> 27], &i, &value, &isnull);
-	for (int i = 0; i < SPILL_PARTITIONS; i++)
+	for (int i = 0; i < SPILL_FILES; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		hjg_rows_spill_rewind(spills[i]);
@@ -152,7 +151,7 @@ measure_spill(TupleDesc desc, Datum value, int nrows)
 			nread++;
 	}
 	ns = per_row(start, nread);
-	for (int i = 0; i < SPILL_PARTITIONS; i++)
+	for (int i = 0; i < SPILL_FILES; i++)
 		hjg_rows_spill_free(spills[i]);
 	ExecDropSingleTupleTableSlot(slot);
 	return ns;

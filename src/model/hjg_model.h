@@ -317,13 +317,13 @@ extern double hjg_model_key_bytes(int key_width);
 
 /*
  * Choose the number of partitions, a power of two, for a build side of build_bytes of which memory_bytes
- * fit at a time, including a block of each partition while it is written; and count how often rows are
- * written until each partition fits.
+ * fit at a time, with two file buffers each; and count how often rows are written until each partition
+ * fits.
  */
-#define HJG_MODEL_SPILL_BLOCK_BYTES 8192
 #define HJG_MODEL_MOST_PASSES 6	/* then partitions that do not fit are joined in several build passes */
-extern int	hjg_model_partitions(double build_bytes, double memory_bytes);
-extern int	hjg_model_spill_passes(double build_bytes, double memory_bytes);
+extern int	hjg_model_partitions(double build_bytes, double memory_bytes, double buffer_bytes);
+extern int	hjg_model_spill_passes(double build_bytes, double memory_bytes, double first_buffer_bytes,
+								   double buffer_bytes);
 
 /* Fraction of the unmatched rows that a Bloom filter passes; and fraction of all rows above which it is given up (node_bloom.c). */
 #define HJG_BLOOM_FALSE_SHARE 0.02

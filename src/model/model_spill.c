@@ -11,8 +11,8 @@
 #define MIN_PARTITIONS 4
 #define MAX_PARTITIONS 256
 
-/* Allowance for partitions of different size, and for low estimates: a partition that does not fit is written again. */
-#define PARTITION_ROOM 2.2
+/* Allowance for partitions of different size. */
+#define PARTITION_ROOM 1.1
 
 double
 hjg_model_key_bytes(int key_width)
@@ -21,10 +21,10 @@ hjg_model_key_bytes(int key_width)
 }
 
 int
-hjg_model_partitions(double build_bytes, double memory_bytes)
+hjg_model_partitions(double build_bytes, double memory_bytes, double buffer_bytes)
 {
-	/* blocks may take half of the memory; one side is written at a time */
-	const double most = memory_bytes / 2 / HJG_MODEL_SPILL_BLOCK_BYTES;
+	/* file buffers may take half of the memory */
+	const double most = memory_bytes / 2 / (2 * buffer_bytes);
 	const double want =
 		fmax(fmin(fmin(build_bytes * PARTITION_ROOM / memory_bytes, most), MAX_PARTITIONS), MIN_PARTITIONS);
 
@@ -32,13 +32,15 @@ hjg_model_partitions(double build_bytes, double memory_bytes)
 }
 
 int
-hjg_model_spill_passes(double build_bytes, double memory_bytes)
+hjg_model_spill_passes(double build_bytes, double memory_bytes, double first_buffer_bytes,
+					   double buffer_bytes)
 {
 	int passes = 0;
 
 	while (build_bytes > memory_bytes && passes < HJG_MODEL_MOST_PASSES)
 	{
-		build_bytes /= hjg_model_partitions(build_bytes, memory_bytes);
+		build_bytes /=
+			hjg_model_partitions(build_bytes, memory_bytes, passes == 0 ? first_buffer_bytes : buffer_bytes);
 		passes++;
 	}
 	return passes;

@@ -149,13 +149,9 @@ typedef struct HjgPartitions
 	HjgSpill   *null_probe;		/* preserved probe rows with a NULL key */
 } HjgPartitions;
 
-/* Choose the number of partitions for so many bytes of build side, and the memory for each while it is written. */
-extern int	hjg_partition_count(double bytes);
-extern size_t hjg_partition_block_bytes(int n);
-/* Make n partitions, in a file of sequences for the build rows of all, and then for their probe rows. */
-extern HjgPartition **hjg_partitions_make(const HjgPartitions *partitions, HjgSpillFile *file, int n, int level);
-/* Make a sequence of a side's rows. */
-extern HjgSpill *hjg_partition_sequence(HjgSpillFile *file, int number, const HjgSide *side);
+/* Choose the number of partitions for so many bytes of build side, with file buffers of that size. */
+extern int	hjg_partition_count(double bytes, size_t buffer_bytes);
+extern HjgPartition *hjg_partition_adopt(HjgSpill *build, HjgSpill *probe);
 extern void hjg_partition_free(HjgPartition *partition);
 /* Move the rows of a pass to partitions, when it outgrows memory while the inner child is read. */
 extern void hjg_partitions_start(HjgPartitions *partitions, double total_rows, size_t build_bytes);

@@ -10,7 +10,7 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
-#include "rows/hjg_blocks.h"
+#include "node/hjg_group_file.h"
 #include "scan/hjg_scan.h"
 
 /* Figures of EXPLAIN ANALYZE, of one participant or added up. */
@@ -51,7 +51,7 @@ extern void hjg_group_share_leave(HjgGroupShare *share);
 /* Get the number of low bits of the hash by which groups are divided among partitions. */
 extern int	hjg_group_share_bits(const HjgGroupShare *share);
 /* Make the file for this participant's groups, in the current memory context; get the array for the ends of its partitions. */
-extern HjgBlockFile *hjg_group_share_create_file(HjgGroupShare *share);
+extern HjgGroupFile *hjg_group_share_create_file(HjgGroupShare *share);
 extern int64 *hjg_group_share_ends(HjgGroupShare *share);
 /* Claim a partition to be merged; false: none is left. */
 extern bool hjg_group_share_claim(HjgGroupShare *share, int *partition);

@@ -75,7 +75,7 @@ typedef struct HjgSharedBuild
 typedef struct HjgSharedPartitions
 {
 	pg_atomic_uint32 n;			/* 0: all is in memory */
-	dsa_pointer file;			/* the shared spill file */
+	dsa_pointer places;			/* of shared spill files: build, probe, build, ... */
 	dsa_pointer filter;			/* of the build keys in partitions, or invalid */
 	pg_atomic_uint32 next;		/* next partition to be claimed */
 } HjgSharedPartitions;
@@ -130,7 +130,7 @@ hjg_parallel_members_bytes(int nmembers)
 static inline void *
 hjg_parallel_kept_place(HjgParallelShared *shared, HjgSideId side)
 {
-	return (char *) shared + hjg_parallel_members_bytes(shared->nmembers) + side * hjg_rows_spill_shared_bytes(shared->nmembers, 1);
+	return (char *) shared + hjg_parallel_members_bytes(shared->nmembers) + side * hjg_rows_spill_shared_bytes(shared->nmembers);
 }
 
 /* A participant's own part. */

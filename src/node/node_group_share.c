@@ -257,13 +257,13 @@ file_name(int member, char name[NAMEDATALEN])
 	snprintf(name, NAMEDATALEN, "groups.%d", member);
 }
 
-HjgBlockFile *
+HjgGroupFile *
 hjg_group_share_create_file(HjgGroupShare *share)
 {
 	char		name[NAMEDATALEN];
 
 	file_name(share->me, name);
-	return hjg_rows_blocks_create(1 << share->shared->bits, HJG_BLOCK_BYTES, &share->shared->files, name);
+	return hjg_group_file_create(1 << share->shared->bits, &share->shared->files, name);
 }
 
 int64 *

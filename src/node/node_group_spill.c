@@ -19,8 +19,8 @@
 #include "utils/memutils.h"
 
 #include "node/hjg_aggregate.h"
+#include "node/hjg_group_file.h"
 #include "planner/hjg_planner.h"
-#include "rows/hjg_blocks.h"
 
 /* Bits of a hash for partitions, the low half; the table uses the high half. */
 #define HASH_BITS 32
@@ -41,7 +41,7 @@ typedef struct RecordHeader
 /* A private partition that waits to be read. */
 typedef struct Waiting
 {
-	HjgBlockFile *file;
+	HjgGroupFile *file;
 	bool		last;			/* the last one of its file to be read */
 	int64		end;			/* where reading begins */
 	int			level;			/* level of hash bits that would divide it */
@@ -51,22 +51,21 @@ typedef struct Waiting
 typedef struct Reading
 {
 	BufFile    *file;			/* NULL: none */
-	HjgBlockFile *own;			/* the file, if this is its last partition; or NULL */
+	HjgGroupFile *own;			/* the file, if this is its last partition; or NULL */
 	int			partition;		/* of the share */
 	int			member;			/* next participant whose file is read; -1: the partition is private */
 	int64		at;				/* next block, or 0 */
-	HjgFileBlock block;
-	HjgUnpack	records;		/* those of the block that were not read */
+	HjgGroupBlock block;
 } Reading;
 
 struct HjgGroupSpill
 {
 	MemoryContext context;
 	HjgGroupShare *share;		/* or NULL */
-	HjgBlockFile *dealt;		/* file of this process's groups for the share; NULL: complete */
+	HjgGroupFile *dealt;		/* file of this process's groups for the share; NULL: complete */
 	int			first_bit;		/* lower bits are the share's */
 	int			bits;			/* hash bits for each level */
-	HjgBlockFile *written;		/* NULL: nothing is being written */
+	HjgGroupFile *written;		/* NULL: nothing is being written */
 	int			level;			/* level of the groups being written */
 	List	   *waiting;		/* of Waiting */
 	uint64		nread;			/* partitions read */
@@ -152,7 +151,7 @@ hjg_group_spill_writing(const HjgGroupSpill *spill)
 /* The partitions that are being written: 1 << bits of them, chosen by the hash's bits from `shift` on. */
 typedef struct Division
 {
-	HjgBlockFile *file;
+	HjgGroupFile *file;
 	int			shift;
 	int			bits;
 } Division;
@@ -163,7 +162,7 @@ find_division(HjgGroupSpill *spill)
 	if (spill->dealt != NULL)
 		return (Division) {spill->dealt, 0, spill->first_bit};
 	if (spill->written == NULL)
-		spill->written = hjg_rows_blocks_create(1 << spill->bits, HJG_BLOCK_BYTES, NULL, NULL);
+		spill->written = hjg_group_file_create(1 << spill->bits, NULL, NULL);
 	return (Division) {spill->written, spill->first_bit + spill->level * spill->bits, spill->bits};
 }
 
@@ -196,7 +195,7 @@ write_record(HjgGroupSpill *spill, const HjgGroups *groups, const uint32 *number
 				 errmsg("groups of %zu bytes are too large for a grouping temporary file", pack->nbytes)));
 	header.nbytes = (uint32) pack->nbytes;
 	memcpy(pack->data, &header, sizeof(header));
-	hjg_rows_blocks_add(division->file, partition, pack->data, pack->nbytes);
+	hjg_group_file_add(division->file, partition, pack->data, pack->nbytes);
 	return n;
 }
 
@@ -251,10 +250,10 @@ hjg_group_spill_write(HjgGroupSpill *spill, const HjgGroups *groups)
 }
 
 static void
-free_file(HjgGroupSpill *spill, HjgBlockFile *file)
+free_file(HjgGroupSpill *spill, HjgGroupFile *file)
 {
-	spill->bytes += hjg_rows_blocks_bytes(file);
-	hjg_rows_blocks_free(file);
+	spill->bytes += hjg_group_file_bytes(file);
+	hjg_group_file_free(file);
 }
 
 void
@@ -262,8 +261,7 @@ hjg_group_spill_end_dealing(HjgGroupSpill *spill)
 {
 	if (spill->dealt == NULL)
 		return;
-	for (int p = 0; p < 1 << spill->first_bit; p++)
-		hjg_group_share_ends(spill->share)[p] = hjg_rows_blocks_end(spill->dealt, p);
+	hjg_group_file_end_write(spill->dealt, hjg_group_share_ends(spill->share));
 	free_file(spill, spill->dealt);
 	spill->dealt = NULL;
 }
@@ -274,19 +272,20 @@ hjg_group_spill_end_dealing(HjgGroupSpill *spill)
 static void
 queue_written(HjgGroupSpill *spill)
 {
+	int64		ends[1 << HJG_MODEL_GROUP_MOST_BITS];
 	bool		last = true;
 
 	if (spill->written == NULL)
 		return;
+	hjg_group_file_end_write(spill->written, ends);
 	for (int p = 0; p < 1 << spill->bits; p++)
 	{
-		const int64 end = hjg_rows_blocks_end(spill->written, p);
 		Waiting    *next;
 
-		if (end == 0)
+		if (ends[p] == 0)
 			continue;
 		next = palloc(sizeof(Waiting));
-		*next = (Waiting) {.file = spill->written,.last = last,.end = end,.level = spill->level + 1};
+		*next = (Waiting) {.file = spill->written,.last = last,.end = ends[p],.level = spill->level + 1};
 		spill->waiting = lappend(spill->waiting, next);
 		last = false;
 	}
@@ -300,7 +299,7 @@ end_reading(HjgGroupSpill *spill)
 		free_file(spill, spill->reading.own);
 	spill->reading.own = NULL;
 	spill->reading.file = NULL;
-	spill->reading.records = (HjgUnpack) {NULL, NULL};
+	spill->reading.block.records = (HjgUnpack) {NULL, NULL};
 	spill->nrows = spill->next = 0;
 }
 
@@ -311,7 +310,7 @@ take_waiting(HjgGroupSpill *spill)
 	Waiting    *next = llast(spill->waiting);
 
 	spill->waiting = list_delete_last(spill->waiting);
-	spill->reading.file = hjg_rows_blocks_buffile(next->file);
+	spill->reading.file = hjg_group_file_buffile(next->file);
 	spill->reading.own = next->last ? next->file : NULL;
 	spill->reading.member = -1;
 	spill->reading.at = next->end;
@@ -392,7 +391,7 @@ peek_record(const HjgUnpack *records)
 static void
 load_record(HjgGroupSpill *spill, const RecordHeader *header)
 {
-	HjgUnpack  *records = &spill->reading.records;
+	HjgUnpack  *records = &spill->reading.block.records;
 	HjgUnpack	record = {records->next, records->next + header->nbytes};
 
 	(void) hjg_group_unpack(&record, sizeof(*header));
@@ -408,19 +407,15 @@ load_record(HjgGroupSpill *spill, const RecordHeader *header)
 static void
 read_records(HjgGroupSpill *spill)
 {
-	HjgFileBlock *block = &spill->reading.block;
-	HjgUnpack  *records = &spill->reading.records;
+	HjgGroupBlock *block = &spill->reading.block;
 	MemoryContext old = MemoryContextSwitchTo(spill->context);
 
 	spill->nrows = spill->next = 0;
-	if (records->next == records->end && (spill->reading.at != 0 || next_member(spill)))
+	if (block->records.next == block->records.end && (spill->reading.at != 0 || next_member(spill)))
+		hjg_group_file_read(spill->reading.file, &spill->reading.at, block);
+	while (block->records.next < block->records.end)
 	{
-		hjg_rows_blocks_read(spill->reading.file, &spill->reading.at, block);
-		*records = (HjgUnpack) {block->data, block->data + block->nbytes};
-	}
-	while (records->next < records->end)
-	{
-		const RecordHeader header = peek_record(records);
+		const RecordHeader header = peek_record(&block->records);
 
 		if (spill->nrows > 0 && (spill->nrows + header.ngroups > HJG_VECTOR_ROWS || (header.narrow != 0) != spill->narrow))
 			break;
@@ -456,14 +451,14 @@ written_bytes(const HjgGroupSpill *spill)
 	ListCell   *lc;
 
 	if (spill->dealt != NULL)
-		bytes += hjg_rows_blocks_bytes(spill->dealt);
+		bytes += hjg_group_file_bytes(spill->dealt);
 	if (spill->written != NULL)
-		bytes += hjg_rows_blocks_bytes(spill->written);
+		bytes += hjg_group_file_bytes(spill->written);
 	if (spill->reading.own != NULL)
-		bytes += hjg_rows_blocks_bytes(spill->reading.own);
+		bytes += hjg_group_file_bytes(spill->reading.own);
 	foreach(lc, spill->waiting)
 		if (((const Waiting *) lfirst(lc))->last)
-			bytes += hjg_rows_blocks_bytes(((const Waiting *) lfirst(lc))->file);
+			bytes += hjg_group_file_bytes(((const Waiting *) lfirst(lc))->file);
 	return bytes;
 }
 
@@ -481,11 +476,11 @@ hjg_group_spill_free(HjgGroupSpill *spill)
 
 	end_reading(spill);
 	if (spill->dealt != NULL)
-		hjg_rows_blocks_free(spill->dealt);
+		hjg_group_file_free(spill->dealt);
 	if (spill->written != NULL)
-		hjg_rows_blocks_free(spill->written);
+		hjg_group_file_free(spill->written);
 	foreach(lc, spill->waiting)
 		if (((const Waiting *) lfirst(lc))->last)
-			hjg_rows_blocks_free(((const Waiting *) lfirst(lc))->file);
+			hjg_group_file_free(((const Waiting *) lfirst(lc))->file);
 	MemoryContextDelete(spill->context);
 }

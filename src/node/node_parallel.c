@@ -65,7 +65,7 @@ hjg_parallel_estimate(const ParallelContext *pcxt)
 {
 	const int	nmembers = pcxt->nworkers + 1;
 
-	return add_size(hjg_parallel_members_bytes(nmembers), mul_size(HJG_SIDES, hjg_rows_spill_shared_bytes(nmembers, 1)));
+	return add_size(hjg_parallel_members_bytes(nmembers), mul_size(HJG_SIDES, hjg_rows_spill_shared_bytes(nmembers)));
 }
 
 /* Lease a job for all participants, unless joins should stay in the backends. */
@@ -123,7 +123,7 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 	shared->build.matched = InvalidDsaPointer;
 	pg_atomic_write_u32(&shared->table.state, HJG_TABLE_NONE);
 	shared->build.filter = InvalidDsaPointer;
-	shared->partitions.file = InvalidDsaPointer;
+	shared->partitions.places = InvalidDsaPointer;
 	shared->partitions.filter = InvalidDsaPointer;
 	for (int i = 0; i < shared->nmembers; i++)
 	{
@@ -138,8 +138,8 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 	pg_atomic_init_u64(&shared->verify.nrows, 0);
 	pg_atomic_init_u64(&shared->verify.sum, 0);
 	pg_atomic_init_u32(&shared->verify.compared, 0);
-	hjg_rows_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_BUILD), shared->nmembers, 1, "kept_b");
-	hjg_rows_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_PROBE), shared->nmembers, 1, "kept_p");
+	hjg_rows_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_BUILD), shared->nmembers, "kept_b");
+	hjg_rows_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_PROBE), shared->nmembers, "kept_p");
 	lease_job(state, shared);
 }
 
@@ -269,8 +269,8 @@ hjg_parallel_reinit(HjgJoinState *state, void *coordinate)
 	parallel->owned = NULL;
 	for (int i = 0; i < shared->nmembers; i++)
 		hjg_share_free(parallel, &shared->members[i]);
-	if (DsaPointerIsValid(shared->partitions.file))
-		dsa_free(parallel->area, shared->partitions.file);
+	if (DsaPointerIsValid(shared->partitions.places))
+		dsa_free(parallel->area, shared->partitions.places);
 	if (DsaPointerIsValid(shared->partitions.filter))
 		dsa_free(parallel->area, shared->partitions.filter);
 	SharedFileSetDeleteAll(&shared->files);

@@ -14,13 +14,17 @@
 #include "base/hjg_base.h"
 #include "node/hjg_build.h"
 
-/* Most bytes of a block: more would hardly make reading faster. */
-#define MOST_BLOCK_BYTES (64 * 1024)
-
-HjgSpill *
-hjg_partition_sequence(HjgSpillFile *file, int number, const HjgSide *side)
+static HjgPartition *
+make_partition(HjgPartitions *partitions, int level)
 {
-	return hjg_rows_spill_create(file, number, side->payload.desc, side->keys.codec->key_width);
+	MemoryContext old = MemoryContextSwitchTo(partitions->context);
+	HjgPartition *partition = palloc0(sizeof(HjgPartition));
+
+	partition->build = hjg_rows_spill_create(partitions->build->side->payload.desc, partitions->build->side->keys.codec->key_width);
+	partition->probe = hjg_rows_spill_create(partitions->outer->payload.desc, partitions->outer->keys.codec->key_width);
+	partition->level = level;
+	MemoryContextSwitchTo(old);
+	return partition;
 }
 
 void
@@ -31,44 +35,33 @@ hjg_partition_free(HjgPartition *partition)
 	pfree(partition);
 }
 
-HjgPartition **
-hjg_partitions_make(const HjgPartitions *partitions, HjgSpillFile *file, int n, int level)
+HjgPartition *
+hjg_partition_adopt(HjgSpill *build, HjgSpill *probe)
 {
-	HjgPartition **made = palloc(n * sizeof(HjgPartition *));
+	HjgPartition *partition = palloc0(sizeof(HjgPartition));
 
-	for (int i = 0; i < n; i++)
-	{
-		made[i] = palloc0(sizeof(HjgPartition));
-		made[i]->build = hjg_partition_sequence(file, i, partitions->build->side);
-		made[i]->probe = hjg_partition_sequence(file, n + i, partitions->outer);
-		made[i]->level = level;
-	}
-	return made;
+	partition->build = build;
+	partition->probe = probe;
+	return partition;
 }
 
 int
-hjg_partition_count(double bytes)
+hjg_partition_count(double bytes, size_t buffer_bytes)
 {
-	return hjg_model_partitions(bytes, get_hash_memory_limit());
-}
-
-size_t
-hjg_partition_block_bytes(int n)
-{
-	return Min(Max(get_hash_memory_limit() / 2 / n, HJG_MODEL_SPILL_BLOCK_BYTES), MOST_BLOCK_BYTES);
+	return hjg_model_partitions(bytes, get_hash_memory_limit(), buffer_bytes);
 }
 
 /* Make partitions for so many bytes of build side, and route rows to them. */
 static void
 make_routes(HjgPartitions *partitions, double bytes, int level)
 {
-	HjgSpillFile *file;
 	MemoryContext old;
 
-	partitions->nroutes = hjg_partition_count(bytes);
+	partitions->nroutes = hjg_partition_count(bytes, HJG_SPILL_BUFFER_BYTES);
 	old = MemoryContextSwitchTo(partitions->context);
-	file = hjg_rows_spill_file_create(HJG_SIDES * partitions->nroutes, hjg_partition_block_bytes(partitions->nroutes));
-	partitions->routes = hjg_partitions_make(partitions, file, partitions->nroutes, level);
+	partitions->routes = palloc(partitions->nroutes * sizeof(HjgPartition *));
+	for (int i = 0; i < partitions->nroutes; i++)
+		partitions->routes[i] = make_partition(partitions, level);
 	partitions->execution->report->npartitions += partitions->nroutes;
 	MemoryContextSwitchTo(old);
 }
@@ -94,14 +87,6 @@ hjg_partitions_count(HjgPartition *const *partitions, int n, HjgReport *report)
 	hjg_service_count_largest(HJG_COUNT_LARGEST_SPILLED_BUILD, build_bytes / (1024 * 1024) + 1);
 }
 
-/* End writing build rows, whose blocks leave their memory to those of the probe rows. */
-static void
-end_build_rows(HjgPartitions *partitions)
-{
-	for (int i = 0; i < partitions->nroutes; i++)
-		hjg_rows_spill_end_write(partitions->routes[i]->build);
-}
-
 /* Queue the routed partitions, after the last row. */
 static void
 queue_routes(HjgPartitions *partitions)
@@ -110,10 +95,7 @@ queue_routes(HjgPartitions *partitions)
 
 	hjg_partitions_count(partitions->routes, partitions->nroutes, partitions->execution->report);
 	for (int i = 0; i < partitions->nroutes; i++)
-	{
-		hjg_rows_spill_end_write(partitions->routes[i]->probe);
 		partitions->waiting = lappend(partitions->waiting, partitions->routes[i]);
-	}
 	pfree(partitions->routes);
 	partitions->routes = NULL;
 	partitions->nroutes = 0;
@@ -206,7 +188,6 @@ hjg_partitions_read_probe(HjgPartitions *partitions)
 	uint64		start = timing ? hjg_now_ns() : 0;
 	HjgRow		row;
 
-	end_build_rows(partitions);
 	hjg_probe_filter_open_partitions(filter);
 	while (hjg_side_next(side, &row))
 	{
@@ -218,7 +199,7 @@ hjg_partitions_read_probe(HjgPartitions *partitions)
 			{
 				MemoryContext old = MemoryContextSwitchTo(partitions->context);
 
-				partitions->null_probe = hjg_partition_sequence(hjg_rows_spill_file_create(1, HJG_MODEL_SPILL_BLOCK_BYTES), 0, side);
+				partitions->null_probe = hjg_rows_spill_create(side->payload.desc, side->keys.codec->key_width);
 				MemoryContextSwitchTo(old);
 			}
 			hjg_side_spill(side, partitions->null_probe, &row);
@@ -266,7 +247,6 @@ hjg_partitions_split(HjgPartitions *partitions, HjgPartition *partition, size_t 
 		if ((++nread & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
-	end_build_rows(partitions);
 	while (hjg_side_next_spilled(outer, partition->probe, &row))
 	{
 		HjgPartition *part = route_key(partitions, row.key, level);

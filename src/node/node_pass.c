@@ -201,7 +201,7 @@ keep_unmatched_probe(HjgPartitions *partitions)
 	HjgSide    *side = partitions->outer;
 	uint64	   *bits = partitions->build->match->probe_bits;
 	MemoryContext old = MemoryContextSwitchTo(partitions->context);
-	HjgSpill   *rest = hjg_partition_sequence(hjg_rows_spill_file_create(1, HJG_MODEL_SPILL_BLOCK_BYTES), 0, side);
+	HjgSpill   *rest = hjg_rows_spill_create(side->payload.desc, side->keys.codec->key_width);
 	uint64		nread = 0;
 	HjgRow		row;
 

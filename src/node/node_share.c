@@ -323,8 +323,11 @@ hjg_share_take_in(HjgParallel *parallel, HjgBuild *build, HjgProbeFilter *filter
 void
 hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions)
 {
+	const HjgSide *inner = partitions->build->side;
 	HjgParallelShared *shared = parallel->shared;
-	HjgSpillFile *file;
+	size_t		file_bytes = MAXALIGN(hjg_rows_spill_shared_bytes(shared->nmembers));
+	int			key_width = inner->keys.codec->key_width;
+	char	   *place = dsa_get_address(parallel->area, shared->partitions.places);
 	MemoryContext old;
 
 	if (partitions->context == NULL)
@@ -332,9 +335,13 @@ hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions)
 													"GpuHashJoin partitions", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(partitions->context);
 	parallel->npartitions = (int) pg_atomic_read_u32(&shared->partitions.n);
-	file = hjg_rows_spill_file_attach(dsa_get_address(parallel->area, shared->partitions.file), parallel->me, &shared->files,
-									  hjg_partition_block_bytes(parallel->npartitions));
-	parallel->partitions = hjg_partitions_make(partitions, file, parallel->npartitions, 0);
+	parallel->partitions = palloc(parallel->npartitions * sizeof(HjgPartition *));
+	for (int i = 0; i < parallel->npartitions; i++, place += 2 * file_bytes)
+		parallel->partitions[i] =
+			hjg_partition_adopt(hjg_rows_spill_attach(place, parallel->me, &shared->files, inner->payload.desc,
+													  key_width),
+								hjg_rows_spill_attach(place + file_bytes, parallel->me, &shared->files,
+													  partitions->outer->payload.desc, key_width));
 	partitions->routes = parallel->partitions;
 	partitions->nroutes = parallel->npartitions;
 	MemoryContextSwitchTo(old);
@@ -355,12 +362,21 @@ hjg_share_route(HjgBuildShare *share, HjgPartitions *partitions, double row_byte
 	{
 		/* if the estimate was too low, twice the memory of all participants is a fair guess */
 		double		bytes = Max(row_bytes * terms->hints.all_build_rows, 2.0 * pg_atomic_read_u64(&shared->bytes));
-		int			npartitions = hjg_partition_count(bytes);
+		int			npartitions = hjg_partition_count(bytes, HJG_SHARED_SPILL_BUFFER_BYTES);
+		size_t		file_bytes = MAXALIGN(hjg_rows_spill_shared_bytes(shared->nmembers));
+		char	   *place;
 
-		shared->partitions.file = dsa_allocate_extended(parallel->area, hjg_rows_spill_shared_bytes(shared->nmembers, HJG_SIDES * npartitions),
-														DSA_ALLOC_HUGE);
-		hjg_rows_spill_shared_init(dsa_get_address(parallel->area, shared->partitions.file), shared->nmembers, HJG_SIDES * npartitions,
-								   "partitions");
+		shared->partitions.places = dsa_allocate_extended(parallel->area, npartitions * 2 * file_bytes, DSA_ALLOC_HUGE);
+		place = dsa_get_address(parallel->area, shared->partitions.places);
+		for (int i = 0; i < npartitions; i++, place += 2 * file_bytes)
+		{
+			char		name[NAMEDATALEN];
+
+			snprintf(name, sizeof(name), "b%d", i);
+			hjg_rows_spill_shared_init(place, shared->nmembers, name);
+			name[0] = 'p';
+			hjg_rows_spill_shared_init(place + file_bytes, shared->nmembers, name);
+		}
 		if (terms->use_filter)
 		{
 			shared->build.filter_bytes = hjg_probe_filter_bytes(bytes / Max(row_bytes, 1), shared->nmembers);

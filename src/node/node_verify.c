@@ -130,14 +130,11 @@ open_kept(HjgKeptRows *kept)
 	const HjgParallel *parallel = state->parallel;
 	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
 
-	HjgSpillFile *file;
-
 	if (parallel != NULL)
-		file = hjg_rows_spill_file_attach(hjg_parallel_kept_place(parallel->shared, kept->side), parallel->me, &parallel->shared->files,
-										  HJG_MODEL_SPILL_BLOCK_BYTES);
+		kept->spill = hjg_rows_spill_attach(hjg_parallel_kept_place(parallel->shared, kept->side), parallel->me, &parallel->shared->files,
+											kept->desc, sizeof(no_key));
 	else
-		file = hjg_rows_spill_file_create(1, HJG_MODEL_SPILL_BLOCK_BYTES);
-	kept->spill = hjg_rows_spill_create(file, 0, kept->desc, sizeof(no_key));
+		kept->spill = hjg_rows_spill_create(kept->desc, sizeof(no_key));
 	MemoryContextSwitchTo(old);
 }
 

@@ -206,6 +206,8 @@ hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *pat
 	/* participants that share a build side share their memory, too */
 	shape->build_bytes = shape->build_rows * row_bytes;
 	if (shape->build_rows * full_row_bytes > hash_memory)
-		shape->spill_passes = hjg_model_spill_passes(build_rows * full_row_bytes, hash_memory);
+		shape->spill_passes = hjg_model_spill_passes(build_rows * full_row_bytes, hash_memory,
+													 path->parallel_aware ? HJG_SHARED_SPILL_BUFFER_BYTES :
+													 HJG_SPILL_BUFFER_BYTES, HJG_SPILL_BUFFER_BYTES);
 	shape->dense = shape->spill_passes == 0 && are_keys_dense(candidate, build_rows);
 }

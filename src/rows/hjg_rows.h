@@ -26,6 +26,7 @@
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "port/atomics.h"
+#include "storage/buffile.h"
 #include "storage/sharedfileset.h"
 
 #include "layout/hjg_layout.h"
@@ -211,40 +212,36 @@ extern void hjg_rows_store_add_piece(HjgStore *store, const HjgStorePiece *piece
 /* ---------- spill files ---------- */
 
 /*
- * A temporary file of sequences of (key, payload columns), numbered from 0; a key may be NULL. Each has block_bytes of memory while
- * it is written. A file is freed with its last sequence, so that sequences are made before any is freed. It belongs to the
+ * A sequence of (key, payload columns) in a temporary file of core's; a key may be NULL. The file belongs to the
  * CurrentResourceOwner of its first write.
  */
-typedef struct HjgSpillFile HjgSpillFile;
 typedef struct HjgSpill HjgSpill;
 
-/* Make a private file in the current memory context. */
-extern HjgSpillFile *hjg_rows_spill_file_create(int nsequences, size_t block_bytes);
-/*
- * A shared file: place is shared memory of hjg_rows_spill_shared_bytes(), which one process initializes; then each
- * participant, a number from 0, attaches. All participants write and end their writing of all sequences; after that any one of
- * them may read a sequence, and nrows counts all of its rows.
- */
-extern size_t hjg_rows_spill_shared_bytes(int nparticipants, int nsequences);
-extern void hjg_rows_spill_shared_init(void *place, int nparticipants, int nsequences, const char *name);
-extern HjgSpillFile *hjg_rows_spill_file_attach(void *place, int participant, SharedFileSet *files, size_t block_bytes);
+/* Memory of a file while it is written: core's buffer. Only one side's shared files are written at a time. */
+#define HJG_SPILL_BUFFER_BYTES BLCKSZ
+#define HJG_SHARED_SPILL_BUFFER_BYTES (BLCKSZ / 2)
 
-extern HjgSpill *hjg_rows_spill_create(HjgSpillFile *file, int number, TupleDesc desc, int key_width);
+extern HjgSpill *hjg_rows_spill_create(TupleDesc desc, int key_width);
 /* Write a record; columns are desc's, in its order. key NULL: a key column is NULL. */
 extern void hjg_rows_spill_write(HjgSpill *spill, const void *key, const Datum *values, const bool *isnull);
-/* End writing, unless it has ended, and free its memory. */
-extern void hjg_rows_spill_end_write(HjgSpill *spill);
-/* Start reading from the first row; ends writing. */
 extern void hjg_rows_spill_rewind(HjgSpill *spill);
-/*
- * Read the next row, in another order than that of writing, but the same each time; false at the end. *key points to the key or is
- * NULL; the slot's values are valid until the next call.
- */
+/* Read the next row; false at the end. *key points to the key or is NULL; the slot's values are valid until the next call. */
 extern bool hjg_rows_spill_read(HjgSpill *spill, const void **key, TupleTableSlot *slot);
 /* Were all rows read since the last rewind? */
 extern bool hjg_rows_spill_at_end(const HjgSpill *spill);
 extern uint64 hjg_rows_spill_nrows(const HjgSpill *spill);
 extern uint64 hjg_rows_spill_bytes(const HjgSpill *spill);
 extern void hjg_rows_spill_free(HjgSpill *spill);
+
+/*
+ * A shared spill file: place is shared memory of hjg_rows_spill_shared_bytes(), which one process initializes; then each
+ * participant, a number from 0, attaches. Rows must have a key. All participants write and end their writing; after that any
+ * one participant may read, and nrows counts all rows.
+ */
+extern size_t hjg_rows_spill_shared_bytes(int nparticipants);
+extern void hjg_rows_spill_shared_init(void *place, int nparticipants, const char *name);
+extern HjgSpill *hjg_rows_spill_attach(void *place, int participant, SharedFileSet *files, TupleDesc desc,
+									   int key_width);
+extern void hjg_rows_spill_end_write(HjgSpill *spill);
 
 #endif							/* HJG_ROWS_H */

@@ -314,19 +314,19 @@ test_spills(void)
 	{
 		const double bytes = random_rows() * 50;
 		const double memory = mb / 8 * exp2(drand48() * 10);
-		const int	n = hjg_model_partitions(bytes, memory);
-		const int	passes = hjg_model_spill_passes(bytes, memory);
+		const int	n = hjg_model_partitions(bytes, memory, 8192);
+		const int	passes = hjg_model_spill_passes(bytes, memory, 8192, 8192);
 
 		powers &= n >= 4 && n <= 256 && (n & (n - 1)) == 0;
-		buffered &= n <= 4 || n * (double) HJG_MODEL_SPILL_BLOCK_BYTES <= memory;
+		buffered &= n <= 4 || n * 2 * 8192.0 <= memory;
 		fit &= bytes <= memory ? passes == 0 : passes == 1 ? bytes / n <= memory : passes > 1;
-		roomy &= bytes <= memory || bytes > memory * 200 || bytes > memory * memory / HJG_MODEL_SPILL_BLOCK_BYTES / 3 || bytes * 1.05 / n <= memory;
+		roomy &= bytes <= memory || bytes > memory * 200 || bytes > memory * memory / 8192 / 5 || bytes * 1.05 / n <= memory;
 	}
 	ok(powers, "partitions are a power of two from 4 to 256");
-	ok(buffered, "their blocks leave memory for rows");
+	ok(buffered, "their file buffers leave memory for rows");
 	ok(fit, "one pass of temporary files is enough where each partition fits, and none where all rows do");
 	ok(roomy, "a partition has room for more rows than expected, where buffers leave memory for so many");
-	ok(hjg_model_spill_passes(64 * mb, mb / 8) > 2, "little memory makes several passes");
+	ok(hjg_model_spill_passes(64 * mb, mb / 8, 8192, 8192) > 2, "little memory makes several passes");
 }
 
 static void

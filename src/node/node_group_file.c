@@ -1,15 +1,15 @@
 /*
- * rows_blocks.c
- *	  Records in a temporary file, by partition.
+ * node_group_file.c
+ *	  Records of groups in a temporary file, by partition.
  *
- * A block takes as much as one memory block, which is read at once, or one record that is longer. The file is a BufFile of
- * core's, subject to temp_tablespaces, temp_file_limit, log_temp_files and pg_stat_database.
+ * A block takes up to HJG_GROUP_BLOCK_BYTES, which are read at once, or as much as one record that is longer. The file is a
+ * BufFile of core's, subject to temp_tablespaces, temp_file_limit, log_temp_files and pg_stat_database.
  */
 #include "postgres.h"
 
 #include "utils/memutils.h"
 
-#include "rows/hjg_blocks.h"
+#include "node/hjg_group_file.h"
 
 typedef struct BlockHeader
 {
@@ -17,38 +17,37 @@ typedef struct BlockHeader
 	uint64		nbytes;			/* bytes of the records that follow */
 } BlockHeader;
 
+/* Bytes of a block's records, unless there is only one. */
+#define MOST_BYTES (HJG_GROUP_BLOCK_BYTES - sizeof(BlockHeader))
+
 /* The records of a partition that are not in the file yet, and the place of those that are. */
 typedef struct Tail
 {
-	char	   *records;		/* [most_bytes]; NULL: none yet */
+	char	   *records;		/* [MOST_BYTES]; NULL: none yet */
 	size_t		nbytes;
 	int64		last;			/* offset of the last block written, plus one; 0: none */
 } Tail;
 
-struct HjgBlockFile
+struct HjgGroupFile
 {
 	MemoryContext context;
 	SharedFileSet *files;		/* NULL: private */
 	char		name[NAMEDATALEN];
-	BufFile    *file;			/* NULL: no block was written, or other processes may read it */
-	size_t		most_bytes;		/* bytes of a block's records, unless there is only one */
+	BufFile    *file;			/* NULL: no block was written */
 	int64		nbytes;
-	bool		moved;			/* a block was read since the last one was written */
 	int			npartitions;
-	int			nended;			/* partitions that have ended */
 	Tail	   *tails;
 };
 
-HjgBlockFile *
-hjg_rows_blocks_create(int npartitions, size_t block_bytes, SharedFileSet *files, const char *name)
+HjgGroupFile *
+hjg_group_file_create(int npartitions, SharedFileSet *files, const char *name)
 {
-	HjgBlockFile *file = palloc0(sizeof(HjgBlockFile));
+	HjgGroupFile *file = palloc0(sizeof(HjgGroupFile));
 
 	file->context = CurrentMemoryContext;
 	file->files = files;
 	if (files != NULL)
 		strlcpy(file->name, name, sizeof(file->name));
-	file->most_bytes = block_bytes - sizeof(BlockHeader);
 	file->npartitions = npartitions;
 	file->tails = palloc0(npartitions * sizeof(Tail));
 	return file;
@@ -57,7 +56,7 @@ hjg_rows_blocks_create(int npartitions, size_t block_bytes, SharedFileSet *files
 /* ---------- writing ---------- */
 
 static void
-create_temp_file(HjgBlockFile *file)
+create_temp_file(HjgGroupFile *file)
 {
 	MemoryContext old = MemoryContextSwitchTo(file->context);
 
@@ -65,26 +64,14 @@ create_temp_file(HjgBlockFile *file)
 	MemoryContextSwitchTo(old);
 }
 
-static void
-move_to(BufFile *file, int64 offset)
-{
-	if (BufFileSeek(file, 0, offset, SEEK_SET) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not seek in temporary file")));
-}
-
 /* BufFileWrite() does not write to the data, but has not always said so. */
 static void
-write_block(HjgBlockFile *file, Tail *tail, const void *records, size_t nbytes)
+write_block(HjgGroupFile *file, Tail *tail, const void *records, size_t nbytes)
 {
 	BlockHeader header = {tail->last, nbytes};
 
 	if (file->file == NULL)
 		create_temp_file(file);
-	if (file->moved)
-		move_to(file->file, file->nbytes);
-	file->moved = false;
 	BufFileWrite(file->file, &header, sizeof(header));
 	BufFileWrite(file->file, unconstify(void *, records), nbytes);
 	tail->last = file->nbytes + 1;
@@ -92,7 +79,7 @@ write_block(HjgBlockFile *file, Tail *tail, const void *records, size_t nbytes)
 }
 
 static void
-write_tail(HjgBlockFile *file, Tail *tail)
+write_tail(HjgGroupFile *file, Tail *tail)
 {
 	if (tail->nbytes > 0)
 		write_block(file, tail, tail->records, tail->nbytes);
@@ -100,66 +87,68 @@ write_tail(HjgBlockFile *file, Tail *tail)
 }
 
 void
-hjg_rows_blocks_add(HjgBlockFile *file, int partition, const void *record, size_t nbytes)
+hjg_group_file_add(HjgGroupFile *file, int partition, const void *record, size_t nbytes)
 {
 	Tail	   *tail = &file->tails[partition];
 
-	if (tail->nbytes + nbytes > file->most_bytes)
+	if (tail->nbytes + nbytes > MOST_BYTES)
 		write_tail(file, tail);
-	if (nbytes > file->most_bytes)
+	if (nbytes > MOST_BYTES)
 	{
 		write_block(file, tail, record, nbytes);
 		return;
 	}
 	if (tail->records == NULL)
-		tail->records = MemoryContextAlloc(file->context, file->most_bytes);
+		tail->records = MemoryContextAlloc(file->context, MOST_BYTES);
 	memcpy(tail->records + tail->nbytes, record, nbytes);
 	tail->nbytes += nbytes;
 }
 
 static void
-free_tail(Tail *tail)
+free_tails(HjgGroupFile *file)
 {
-	if (tail->records != NULL)
-		pfree(tail->records);
-	tail->records = NULL;
+	for (int p = 0; p < file->npartitions; p++)
+	{
+		if (file->tails[p].records != NULL)
+			pfree(file->tails[p].records);
+		file->tails[p].records = NULL;
+	}
 }
 
-int64
-hjg_rows_blocks_end(HjgBlockFile *file, int partition)
+void
+hjg_group_file_end_write(HjgGroupFile *file, int64 *ends)
 {
-	Tail	   *tail = &file->tails[partition];
-
-	write_tail(file, tail);
-	free_tail(tail);
-	if (++file->nended == file->npartitions && file->files != NULL && file->file != NULL)
+	for (int p = 0; p < file->npartitions; p++)
+	{
+		write_tail(file, &file->tails[p]);
+		ends[p] = file->tails[p].last;
+	}
+	free_tails(file);
+	if (file->files != NULL && file->file != NULL)
 	{
 		BufFileClose(file->file);
 		file->file = NULL;
 	}
-	return tail->last;
 }
 
 uint64
-hjg_rows_blocks_bytes(const HjgBlockFile *file)
+hjg_group_file_bytes(const HjgGroupFile *file)
 {
 	return (uint64) file->nbytes;
 }
 
 BufFile *
-hjg_rows_blocks_buffile(HjgBlockFile *file)
+hjg_group_file_buffile(HjgGroupFile *file)
 {
-	file->moved = true;
 	return file->file;
 }
 
 void
-hjg_rows_blocks_free(HjgBlockFile *file)
+hjg_group_file_free(HjgGroupFile *file)
 {
 	if (file->file != NULL)
 		BufFileClose(file->file);
-	for (int p = 0; p < file->npartitions; p++)
-		free_tail(&file->tails[p]);
+	free_tails(file);
 	pfree(file->tails);
 	pfree(file);
 }
@@ -174,32 +163,35 @@ read_file_bytes(BufFile *file, char *to, size_t bytes)
 	if (got != bytes)
 		ereport(ERROR,
 				(errcode_for_file_access(),
-				 errmsg("could not read from temporary file: read only %zu of %zu bytes", got, bytes)));
+				 errmsg("could not read from grouping temporary file: read only %zu of %zu bytes", got, bytes)));
 }
 
 static void
-make_block_space(HjgFileBlock *block, size_t bytes)
+make_block_space(HjgGroupBlock *block, size_t bytes)
 {
 	if (block->space >= bytes)
 		return;
-	bytes = Max(bytes, HJG_BLOCK_BYTES);
+	bytes = Max(bytes, HJG_GROUP_BLOCK_BYTES);
 	block->data = block->data == NULL ? MemoryContextAllocHuge(CurrentMemoryContext, bytes) : repalloc_huge(block->data, bytes);
 	block->space = bytes;
 }
 
 void
-hjg_rows_blocks_read(BufFile *file, int64 *at, HjgFileBlock *block)
+hjg_group_file_read(BufFile *file, int64 *at, HjgGroupBlock *block)
 {
 	BlockHeader header;
 
-	move_to(file, *at - 1);
+	if (BufFileSeek(file, 0, *at - 1, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not seek in grouping temporary file")));
 	read_file_bytes(file, (char *) &header, sizeof(header));
 	if (header.nbytes == 0 || header.nbytes > MaxAllocHugeSize || header.before < 0 || header.before >= *at)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("temporary file has a block of %zu bytes", (size_t) header.nbytes)));
+				 errmsg("grouping temporary file has a block of %zu bytes", (size_t) header.nbytes)));
 	*at = header.before;
 	make_block_space(block, header.nbytes);
 	read_file_bytes(file, block->data, header.nbytes);
-	block->nbytes = header.nbytes;
+	block->records = (HjgUnpack) {block->data, block->data + header.nbytes};
 }
