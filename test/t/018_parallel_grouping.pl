@@ -24,6 +24,7 @@ my $node = start_node('main', conf => "max_worker_processes = 20\nmax_parallel_w
 $node->safe_psql('postgres', q{
 	CREATE TABLE items AS SELECT g AS id, (g * 7919::bigint % 150000)::int AS k FROM generate_series(1, 300000) g;
 	ALTER TABLE items SET (parallel_workers = 3);
+	ALTER TABLE items ALTER k SET STATISTICS 1000, ALTER id SET STATISTICS 1000;
 	ANALYZE items});
 wait_ready($node, 10);
 
