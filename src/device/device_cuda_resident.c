@@ -485,7 +485,7 @@ hjg_cuda_resident_bring(HjgCudaStreams *streams, const HjgEnv *env, const HjgKep
 
 	for (size_t i = 0; i < ncolumns; i++)
 		nmissing += columns[i].piece == NULL;
-	/* what cannot fit does not drive others out */
+	/* a table that cannot fit drives no others out */
 	if (bytes + streams->in.grant->bytes > hjg_cuda_pool_budget(device->pool))
 		status = HJG_ERR_MEMORY;
 	else if (nmissing > 0)

@@ -25,7 +25,7 @@ check_test(HjgDeviceProgram *program, const HjgProgramTest *test, HjgSlice *slic
 		return "a test";
 	if (test->sliced > 1 || test->slice_padded > 1 || test->slice_utf8 > 1 || test->slice_first < 0 || test->slice_nchars < 0)
 		return "the part of strings that is tested";
-	/* nobody writes '%%'; many of them would take long for each row */
+	/* patterns hardly contain '%%'; many of them would take long for each row */
 	for (hjg_u32 i = 1; test->kind == HJG_PROGRAM_LIKE && i + 1 < test->nstrings; i++)
 		if (strings[i].nbytes == 0)
 			return "a pattern with nothing within";

@@ -29,7 +29,7 @@ typedef struct HjgDeviceProgram
 	const int64_t *sets;
 	const HjgProgramArgument *arguments;
 	HjgFilter  *tests;			/* of strings, with */
-	HjgBytes   *strings;		/* what they are compared with, */
+	HjgBytes   *strings;		/* constants that they are compared with, */
 	HjgSlice   *slices;			/* and the parts of them that are tested */
 	hjg_u32    *column_rows;	/* rows of each column; 0: no pipeline reads it */
 	hjg_u32		nregisters[HJG_PROGRAM_MAX_PIPELINES];	/* registers of each pipeline are below, */

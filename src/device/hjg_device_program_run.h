@@ -37,7 +37,7 @@ typedef struct HjgTableFill
 {
 	hjg_u32		number;			/* of the table */
 	const HjgProgramTable *table;
-	HjgKRecords sink;			/* what the arguments of all feeds have, when a kernel runs */
+	HjgKRecords sink;			/* the same in the arguments of all feeds, when a kernel runs */
 	hjg_u32		nfeeds;
 	HjgTableFeed *feeds;
 } HjgTableFill;

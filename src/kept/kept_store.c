@@ -431,7 +431,7 @@ hjg_kept_publish(HjgKeptHold *hold, dsa_pointer made)
 	pg_atomic_init_u32(&segment->pins, 1);
 	pg_atomic_init_u32(&segment->recent, MOST_RECENT);
 	LWLockAcquire(&hjg_kept_store->lock, LW_EXCLUSIVE);
-	/* what was replaced before makes room for what is made next */
+	/* segments that were replaced before make room for those that are made next */
 	hjg_kept_free_orphans(FEW_ORPHANS);
 	extended = reserved && extend_table(table, place);
 	if (extended)

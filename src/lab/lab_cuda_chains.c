@@ -105,7 +105,7 @@ run_chain_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, co
 	HjgKChains *args = &chains->args;
 	HjgStatus	status;
 
-	/* what fits a cursor; blocks that wait count behind two full buckets */
+	/* limit of a cursor; blocks that wait count behind two full buckets */
 	if (nbuckets >> HJG_K_BUCKET_BITS != 0 || bucket_bits > HJG_K_CURSOR_ROWS_BITS - 2)
 		return HJG_ERR_INPUT;
 	*args = (HjgKChains) {.bits = (hjg_u32) bits, .all_bits = (hjg_u32) all_bits, .bucket_bits = (hjg_u32) bucket_bits};

@@ -45,7 +45,7 @@ typedef struct HjgProgramClasses
 {
 	int			n;
 	List	   *exprs;			/* the expressions; NIL: the number stands for one of them */
-	bool		exact;			/* what it stands for differs from class to class */
+	bool		exact;			/* its meaning differs from class to class */
 	const Datum *column;		/* a value of the column in each class, */
 	const Datum *values;		/* and of what the number stands for: the column, or an expression, */
 	const bool *isnull;			/* which may be NULL; or NULL */

@@ -217,7 +217,7 @@ is_loop_preferred(const HjgCandidate *candidate, const HjgOffer *offer, const Hj
 	const HjgScanTimes *searched = inner_drives ? &shape->probe_scan : &shape->build_scan;
 	double		ours_ns = prediction->total_ns;
 
-	/* what core's scan maps, or the node's, unless it takes rows from kept columns */
+	/* memory that core's scan maps, or the node's, unless it takes rows from kept columns */
 	if (loop->lookups.unmapped)
 		ours_ns += searched->own_ns > 0 ? searched->map_ns : offer->costs->map_mb_ns * loop->lookups.mb / hjg_planner_participants(&offer->own->custom.path);
 	if (inner_drives)

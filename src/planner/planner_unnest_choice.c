@@ -46,9 +46,9 @@ static planner_hook_type previous_planner_hook = NULL;
 typedef struct Corrections
 {
 	const List *subplans;		/* of the statement */
-	Cost		least;			/* what they cost at least */
-	Cost		excess;			/* what they are charged for too much, at most */
-	Cost		discount;		/* what they cost less if pages are in memory */
+	Cost		least;			/* their cost at least */
+	Cost		excess;			/* part of their price that is too much, at most */
+	Cost		discount;		/* part that they save if pages are in memory */
 } Corrections;
 
 /* Sum up the prices of tables that a plan reads as a whole. */

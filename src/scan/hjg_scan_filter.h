@@ -20,7 +20,7 @@ struct HjgScanFilter
 	SeqScanState *seq;			/* NULL: conditions are examined, not evaluated */
 	HjgFilter  *filter;			/* AND of the simple conditions */
 	bool		complete;		/* there are no others */
-	HjgConditions conditions;	/* what made it, with its operands */
+	HjgConditions conditions;	/* the conditions that it was made of, with their operands */
 	int			nfallible_in_or;	/* operands whose evaluation may fail, in a condition that rows may pass without evaluating them */
 	HjgPageColumns columns;		/* that the filter reads */
 	HjgKeptTests *kept_tests;	/* of rows of kept columns; NULL: there were none */

@@ -470,7 +470,7 @@ hjg_scan_fetch_row(HjgRowFetcher *fetcher, const HjgCollectedSegment *segment, u
 		hjg_scan_heap_read(fetcher->reader, &fetcher->page, 0);
 		fetcher->block = block;
 	}
-	/* what the snapshot sees of a page does not change, and was all of it when it was kept */
+	/* the rows that the snapshot sees of a page do not change, and were all of them when it was kept */
 	if (row < first || row >= end || fetcher->page.nrows != (int) (end - first))
 		return false;
 	for (int c = 0; c < fetcher->ncolumns; c++)

@@ -112,7 +112,7 @@ hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context)
 	scan->columns.work_context = work_context;
 	if (scan->filter->nargs == 0)
 		return NULL;
-	/* nobody can tell in which order conditions are tested that cannot fail */
+	/* the order in which conditions are tested that cannot fail makes no difference */
 	if (scan->conditions.nfallible == 0)
 		sort_by_cost(scan->filter);
 	hjg_scan_filter_reset(scan);

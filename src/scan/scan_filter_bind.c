@@ -264,7 +264,7 @@ hjg_scan_filter_set_time(HjgFilter *leaf, HjgComparison comparison, HjgTimeOpera
 			timestamp = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(value), &overflow);
 			break;
 	}
-	/* what has no timestamp is later, or earlier, than all finite ones */
+	/* a value that has no timestamp is later, or earlier, than all finite ones */
 	if (overflow != 0)
 		timestamp = overflow > 0 ? DT_NOEND - 1 : DT_NOBEGIN + 1;
 	hjg_vector_filter_set_ordinal(leaf, comparison, timestamp);

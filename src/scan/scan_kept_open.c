@@ -437,7 +437,7 @@ hjg_scan_kept_open(HjgKeptOpener *opener, uint32 number, BufferAccessStrategy st
 		const HjgKeptSegment *old = open->segment != NULL && hjg_kept_used_lately(open->segment) ? open->segment : NULL;
 		HjgKeptSegment *made = hjg_scan_segment_make(opener->maker, opener->hold, number, &opener->look, old, &open->valid, strategy);
 
-		/* what there is not for this one, there is hardly for the next */
+		/* memory that is missing for this one is hardly there for the next */
 		opener->fills = made != NULL;
 		opener->nmade += made != NULL;
 		opener->made_work += making;
@@ -506,7 +506,7 @@ hjg_scan_kept_extend_patch(HjgKeptOpener *opener, uint32 number, uint64 nread, B
 
 		(void) hjg_kept_look(opener->relation, (number & ~HJG_KEPT_PATCH) * HJG_KEPT_PATCHED, opener->nblocks, &opener->look);
 		made = hjg_scan_patch_make(opener->maker, opener->hold, number, &opener->look, old, &open->valid, blocks, nblocks, strategy);
-		/* what cannot be kept of this one can hardly be of the next */
+		/* columns that cannot be kept of this one can hardly be kept of the next */
 		opener->fills = made != NULL && *nblocks <= nbefore / 2;
 		if (made != NULL)
 		{

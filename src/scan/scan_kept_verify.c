@@ -22,7 +22,7 @@ struct HjgKeptVerifier
 	Relation	relation;
 	int			nwishes;
 	const HjgKeptWish *wishes;
-	MemoryContext work;			/* what core's code makes of a block's values */
+	MemoryContext work;			/* values that core's code makes of a block's */
 	HjgHeapReader *readers[2];	/* of kept columns, and of pages; */
 	HjgVector  *vectors[2];		/* [nwishes]: what they have read */
 	OffsetNumber page_rows[MaxHeapTuplesPerPage];
@@ -53,7 +53,7 @@ is_same_value(const HjgKeptWish *wish, Datum kept, Datum live)
 {
 	if (datum_image_eq(kept, live, wish->attbyval, wish->attlen))
 		return true;
-	/* what servers before 9.1 wrote has another form, and the same digits */
+	/* numerics of servers before 9.1 have another form, and the same digits */
 	return wish->numeric && strcmp(DatumGetCString(DirectFunctionCall1(numeric_out, kept)), DatumGetCString(DirectFunctionCall1(numeric_out, live))) == 0;
 }
 

@@ -85,7 +85,7 @@ hjg_vector_numeric_operator(Oid function, HjgComparison *comparison)
 static const struct TimeOperators
 {
 	Oid			functions[HJG_COMPARE_GE + 1];
-	HjgTimeOperand right;		/* what becomes of an operand on the right, or on the left; SAME: the column would be converted */
+	HjgTimeOperand right;		/* conversion of an operand on the right, or on the left; SAME: the column would be converted */
 	HjgTimeOperand left;
 }			time_operators[] = {
 	TIME_OPERATORS(DATE, TIMESTAMP, HJG_TIME_DAY, HJG_TIME_MIDNIGHT),

@@ -205,7 +205,7 @@ typedef struct Writer
 	/* of the pipeline that is written: registers that have booleans; numbers otherwise */
 	bool		boolean[HJG_PROGRAM_REGISTERS];
 	hjg_u32		first_payload;	/* registers that the last probe has set, */
-	hjg_u32		npayload;		/* so many */
+	hjg_u32		npayload;		/* number of them */
 } Writer;
 
 static hjg_u32
@@ -375,7 +375,7 @@ write_texts(Writer *w, const Relation *relation, hjg_u32 c, hjg_u32 s)
 
 		if (texts[i].isnull)
 		{
-			/* nobody reads what is there */
+			/* the values there are never read */
 			memory[i / 8] |= (char) (1 << i % 8);
 			memset(memory + null_bytes + (size_t) i * 4, 255, 4);
 			continue;

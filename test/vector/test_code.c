@@ -186,7 +186,7 @@ check_leaf(void)
 	for (int i = 0; i < coded.nrows; i++)
 		any |= by_vector[i];
 	good &= !(any && hjg_vector_filter_excludes(&leaf, -1, coded.least, coded.greatest));
-	/* what the ends alone exclude is known */
+	/* values that the ends alone exclude are known */
 	if (leaf.kind == HJG_FILTER_RANGE && !leaf.negated && (leaf.high < coded.least || leaf.low > coded.greatest))
 		good &= hjg_vector_filter_excludes(&leaf, -1, coded.least, coded.greatest);
 	free(coded.memory);
