@@ -54,7 +54,8 @@ struct HjgHeapReader
 	char	   *copied_end;
 	int			early[HJG_EARLY_COLUMNS];	/* columns that are copied while rows are found, or -1; */
 	int			early_width[HJG_EARLY_COLUMNS]; /* 0: none */
-	int			far_off;		/* from a row's header to the last wanted attribute, as far as is known; to prefetch */
+	int			wanted_off;		/* from a row's header to the last wanted attribute, as far as is known */
+	int			far_off;		/* up to which rows of the next page are prefetched */
 	int			nothers;
 	uint16		others[MaxHeapTuplesPerPage];	/* rows that are not plain */
 	const char *data[MaxHeapTuplesPerPage];	/* first attribute of each row */

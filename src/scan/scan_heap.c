@@ -201,7 +201,7 @@ copy_value(void *values, int row, const char *at, int width)
 		((uint64 *) values)[row] = *(const uint64 *) at;
 }
 
-/* Prefetch a row of the next page, at the place where it is on this page, up to the last column. If it is elsewhere, only the prefetching is lost. */
+/* Prefetch a row of the next page, at the place where it is on this page, up to far_off. If it is elsewhere, only the prefetching is lost. */
 static inline void
 prefetch_row(const char *next_tuple, int far_off)
 {
@@ -385,10 +385,32 @@ walk_plain(HjgHeapReader *reader, const HjgHeapPage *page, int nahead)
 		for (int c = att->column; c >= 0; c = reader->columns[c].next_same)
 			read_fixed(reader->starts, &reader->columns[c].part, 0, nrows);
 	}
-	/* rows of the next page are expected to be like the first one here */
 	if (nrows > 0 && reader->data[0] != reader->zeros)
-		reader->far_off = (int) MAXALIGN(SizeofHeapTupleHeader) +
+		reader->wanted_off = (int) MAXALIGN(SizeofHeapTupleHeader) +
 			(int) Min(reader->ends[0] - 1 - reader->data[0], reader->starts[0] + CACHE_LINE_BYTES - reader->data[0]);
+}
+
+/*
+ * Choose up to where rows of the next page are prefetched, which are expected to be like those here: up to the last wanted column, or, of
+ * short rows, to the end. A core finds one line of each row of 200 bytes by itself if rows are equally long, as the lines are equally far
+ * from each other. If they are not, it takes twice as long as if it is asked for all lines of the page (AMD Zen 5; Intel Sapphire Rapids: as long).
+ */
+static void
+expect_next_rows(HjgHeapReader *reader, const HjgHeapPage *page)
+{
+	const int	nmore = page->nrows - 1;
+
+	reader->far_off = reader->wanted_off;
+	if (nmore > 0)
+	{
+		const ItemId first = PageGetItemId(page->page, page->rows[0]);
+		const ItemId last = PageGetItemId(page->page, page->rows[nmore]);
+		const int	nbytes = ItemIdGetLength(first);
+
+		if (nbytes > reader->far_off && nbytes <= MAX_PREFETCH_BYTES &&
+			(int) ItemIdGetOffset(first) - (int) ItemIdGetOffset(last) != nmore * (int) MAXALIGN(nbytes))
+			reader->far_off = nbytes - 1;
+	}
 }
 
 /* Point the parts behind the first rows of the vectors. */
@@ -484,6 +506,7 @@ hjg_scan_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first)
 	}
 	if (reader->walk_first < reader->natts)
 		walk_plain(reader, page, nahead);
+	expect_next_rows(reader, page);
 	for (int i = 0; i < reader->nothers; i++)
 	{
 		int			row = reader->others[i];

@@ -47,20 +47,21 @@ choose_early(HjgHeapReader *reader)
 
 	for (int i = 0; i < HJG_EARLY_COLUMNS; i++)
 		reader->early[i] = -1;
-	reader->far_off = MAXALIGN(SizeofHeapTupleHeader) + (reader->walk_first < reader->natts ? reader->walk_off : 0);
+	reader->wanted_off = MAXALIGN(SizeofHeapTupleHeader) + (reader->walk_first < reader->natts ? reader->walk_off : 0);
 	for (int c = 0; c < reader->ncolumns; c++)
 	{
 		const HjgColumn *type = &reader->columns[c].vector->column;
 
 		if (hjg_scan_heap_column_off(reader, c) < 0)
 			continue;
-		reader->far_off = Max(reader->far_off, (int) MAXALIGN(SizeofHeapTupleHeader) + hjg_scan_heap_column_off(reader, c));
+		reader->wanted_off = Max(reader->wanted_off, (int) MAXALIGN(SizeofHeapTupleHeader) + hjg_scan_heap_column_off(reader, c));
 		if (n < HJG_EARLY_COLUMNS && type->attbyval && type->attlen >= 4)
 		{
 			reader->early[n] = c;
 			reader->early_width[n++] = type->attlen;
 		}
 	}
+	reader->far_off = reader->wanted_off;
 }
 
 HjgHeapReader *
