@@ -11,7 +11,7 @@ MODULE_big = hjoin_gpu
 # rooms that do not know PostgreSQL: linked into the server's library and the device program, and into the latter only
 ROOMS_PURE = model arena engine vector
 ROOMS_DEVICE = coupled device
-ROOMS_PG = base service kept scan rows planner node calibrate
+ROOMS_PG = base huge service kept scan rows planner node calibrate
 pure_srcs = $(filter-out %_pg.c,$(foreach r,$(ROOMS_PURE),$(wildcard src/$(r)/*.c)))
 pg_srcs = src/hjoin_gpu.c $(wildcard src/*/*_pg.c) $(foreach r,$(ROOMS_PG),$(wildcard src/$(r)/*.c))
 device_srcs = $(foreach r,$(ROOMS_DEVICE),$(wildcard src/$(r)/*.c))

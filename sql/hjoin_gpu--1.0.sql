@@ -154,6 +154,19 @@ SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION hjoin_gpu_cache_memory() IS
 'memory for kept columns: in all, and of it used; and whether it is in huge pages';
 
+CREATE FUNCTION hjoin_gpu_huge_pages(
+    OUT memory text,
+    OUT state text,
+    OUT used_bytes bigint,
+    OUT huge_bytes bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION hjoin_gpu_huge_pages() IS
+'memory that processes share, and whether it is in huge pages: reserved ones, or collapsed by the kernel; bytes that were in use when that was last tried, and of them those in huge pages';
+
 CREATE FUNCTION hjoin_gpu_keep(
     relation regclass,
     columns name[] DEFAULT NULL)
@@ -254,7 +267,13 @@ BEGIN ATOMIC
                     pg_catalog.current_setting('hjoin_gpu.auto_calibrate', true) AS automatic
              FROM hjoin_gpu_costs() WHERE name = 'small_unit'),
          memory AS (
-             SELECT total_bytes / 1048576 AS total_mb, used_bytes / 1048576 AS used_mb, huge_pages FROM hjoin_gpu_cache_memory()),
+             SELECT total_bytes / 1048576 AS total_mb, used_bytes / 1048576 AS used_mb FROM hjoin_gpu_cache_memory()),
+         huge AS (
+             SELECT pg_catalog.bool_and(state IN ('reserved', 'collapsed') OR mb < 256) AS ok, pg_catalog.sum(mb) / 2 + 8 AS npages,
+                    pg_catalog.string_agg(pg_catalog.concat(h.memory, ': ', state, pg_catalog.format(', %s of %s MB in use', huge_bytes / 1048576, used_bytes / 1048576)), '; ' ORDER BY h.memory DESC) AS finding
+             FROM hjoin_gpu_huge_pages() h,
+                  LATERAL (SELECT CASE h.memory WHEN 'kept columns' THEN (SELECT total_mb FROM memory)
+                                  ELSE (SELECT setting::bigint / 128 FROM pg_catalog.pg_settings WHERE name = 'shared_buffers') END AS mb) size),
          size AS (
              SELECT pg_catalog.count(*) AS nlarge FROM pg_catalog.pg_class
              WHERE relkind IN ('r', 'm') AND relpages > (SELECT setting::int FROM pg_catalog.pg_settings WHERE name = 'shared_buffers') / 4)
@@ -304,10 +323,10 @@ BEGIN ATOMIC
                'or keep their columns (hjoin_gpu_keep()).'
         FROM size
         UNION ALL
-        SELECT 'huge pages', huge_pages OR total_mb < 256, CASE WHEN huge_pages THEN 'kept columns are in huge pages' ELSE 'kept columns are in small pages' END,
-               pg_catalog.format('Each process maps kept columns page by page. Have the kernel reserve %s huge pages of 2 MB more (vm.nr_hugepages), '
-                                 'with huge_pages = try or on, and restart the server.', total_mb / 2 + 8)
-        FROM memory
+        SELECT 'huge pages', ok, finding,
+               pg_catalog.format('Each new process maps what it reads page by page. Have the kernel reserve %s huge pages of 2 MB more (vm.nr_hugepages), '
+                                 'with huge_pages = try or on, and restart the server; or set hjoin_gpu.huge_pages = on.', npages)
+        FROM huge
         UNION ALL
         SELECT 'memory of joins', partitioned * 20 <= joins, 
                pg_catalog.format('%s of %s joins went to temporary files, with build sides of up to %s MB', partitioned, joins, largest_mb),

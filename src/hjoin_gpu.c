@@ -11,6 +11,7 @@
 #include "arena/hjg_arena.h"
 #include "base/hjg_base.h"
 #include "engine/hjg_engine.h"
+#include "huge/hjg_huge.h"
 #include "kept/hjg_kept.h"
 #include "node/hjg_execution.h"
 #include "planner/hjg_planner.h"
@@ -164,6 +165,7 @@ _PG_init(void)
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random seeds for hash tables: %m")));
 	hjg_service_init(hjg_kept_open_readonly);
+	hjg_huge_init();
 	hjg_kept_init(hjg_cache_size_mb);
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = install_hooks;

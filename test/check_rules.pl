@@ -42,10 +42,11 @@ my %may = (
 	lab => [ 'device', 'coupled', 'engine', 'arena', 'model', 'layout', 'kernels' ],
 	service => [ 'arena', 'base', 'layout', 'engine' ],
 	vector => [],
-	kept => [ 'vector', 'arena', 'base', 'layout' ],
-	scan => [ 'kept', 'vector', 'base', 'layout' ],
+	kept => [ 'vector', 'arena', 'huge', 'base', 'layout' ],
+	huge => [ 'base', 'layout' ],
+	scan => [ 'kept', 'huge', 'vector', 'base', 'layout' ],
 	rows => [ 'vector', 'layout' ],
-	planner => [ 'scan', 'rows', 'vector', 'model', 'base', 'layout' ],
+	planner => [ 'scan', 'huge', 'rows', 'vector', 'model', 'base', 'layout' ],
 	node => [ 'planner', 'scan', 'kept', 'rows', 'service', 'engine', 'base' ],
 	# measures functions of these rooms, which a query's noise would hide (hjg_calibrate.h)
 	calibrate => [ 'planner', 'scan', 'kept', 'rows', 'service', 'engine', 'model', 'base' ],);

@@ -33,6 +33,7 @@ bool		hjg_enabled = true;
 bool		hjg_explain_declined = false;
 bool		hjg_float_sums = false;
 bool		hjg_force = false;
+bool		hjg_huge_pages = true;
 int			hjg_idle_share = 25;
 int			hjg_in_backend_rows = 32768;
 bool		hjg_kept_columns = true;
@@ -244,6 +245,12 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 							 "Forces the use of GpuHashJoin wherever possible, regardless of its cost.",
 							 "For tests and comparisons.",
 							 VARIABLE(hjg_force), PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+
+	if (preloaded)
+		DefineCustomBoolVariable("hjoin_gpu.huge_pages",
+								 "Lets the kernel collapse shared buffers that are in use into huge pages.",
+								 "Where PostgreSQL's huge_pages is off, or has got huge pages for them, this has no effect.",
+								 VARIABLE(hjg_huge_pages), PGC_SIGHUP, 0, NULL, NULL, NULL);
 
 	define_share("hjoin_gpu.idle_share", "Sets the percentage of job slots and shared memory that open cursors may hold between two fetches.",
 				 "A cursor beyond the limit gives its job back, and its join continues in the backend.", &hjg_idle_share, 0);

@@ -62,6 +62,7 @@ extern bool hjg_enabled;
 extern bool hjg_explain_declined;
 extern bool hjg_float_sums;
 extern bool hjg_force;
+extern bool hjg_huge_pages;
 extern int	hjg_idle_share;
 extern int	hjg_in_backend_rows;
 extern bool hjg_kept_columns;
@@ -84,7 +85,8 @@ extern double hjg_verify_share;
 	WAIT(RESULT, "HjoinGpuResult")	/* for the device process */ \
 	WAIT(BUILD, "HjoinGpuBuild")	/* for other processes that read the build side of a join, or build its table */ \
 	WAIT(UNMATCHED, "HjoinGpuUnmatched")	/* for other processes of a join, before unmatched build rows are returned */ \
-	WAIT(GROUPS, "HjoinGpuGroups")	/* for other processes of a grouping */
+	WAIT(GROUPS, "HjoinGpuGroups")	/* for other processes of a grouping */ \
+	WAIT(HUGE_PAGES, "HjoinGpuHugePages")	/* between two ranges of shared buffers that get huge pages */
 
 typedef enum HjgWait
 {

@@ -48,16 +48,6 @@
 #define HJG_WAIT_EVENT_NEW(name) ((void) (name), (uint32) PG_WAIT_EXTENSION)
 #endif
 
-/* Is shared memory mapped in huge pages (storage/pg_shmem.h)? Before 17 the server does not say what huge_pages = try has led to: no is assumed. */
-#if PG_VERSION_NUM >= 170000
-#define HJG_HAS_HUGE_PAGES (huge_pages_status == HUGE_PAGES_ON)
-#if PG_VERSION_NUM < 180000
-extern PGDLLIMPORT int huge_pages_status;	/* the header of 17 lacks it */
-#endif
-#else
-#define HJG_HAS_HUGE_PAGES (huge_pages == HUGE_PAGES_ON)
-#endif
-
 /* ---------- heap pages and buffers (storage/buf_internals.h, pgstat.h) ---------- */
 
 #if PG_VERSION_NUM >= 160000

@@ -6,8 +6,9 @@
  * of core's dynamic memory (utils/dsa.h), which never grows beyond the file. The file has no name, a crash leaves nothing of it, and
  * a new one is made when the server restarts after a backend's crash.
  *
- * It has huge pages where the server's setting huge_pages allows that and enough of them are free when the server starts: a new process
- * maps the columns that it reads page by page, which takes longer than reading them where pages have 4 KB.
+ * It has huge pages where the server's setting huge_pages allows that and enough of them are free when the server starts, or gets them as it
+ * is filled (hjg_huge.h): a new process maps the columns that it reads page by page, which takes longer than reading them where pages
+ * have 4 KB.
  */
 #include "postgres.h"
 
@@ -24,6 +25,7 @@
 #include "utils/memutils.h"
 
 #include "arena/hjg_arena.h"
+#include "huge/hjg_huge.h"
 #include "kept/hjg_kept.h"
 #include "kept/hjg_kept_memory.h"
 
@@ -67,6 +69,7 @@ drop_file(void)
 	if (file_base == NULL)
 		return;
 	file_set_head(NULL, 0);
+	hjg_huge_add_kept(NULL, 0, false);
 	munmap(file_base, area_off() + file_base->nbytes);
 	close(file_descriptor);
 	ReleaseExternalFD();
@@ -157,6 +160,7 @@ make_memory(void)
 				 errhint("The server works without it. Reduce hjoin_gpu.cache_size if it is too large for this system.")));
 		return;
 	}
+	hjg_huge_add_kept((char *) file_base, area_off() + file_base->nbytes, file_is_huge);
 	tranche = LWLockNewTrancheId();
 	LWLockRegisterTranche(tranche, "hjoin_gpu_kept");
 	pg_atomic_init_u64(&file_base->used_bytes, 0);
@@ -258,6 +262,7 @@ hjg_kept_memory_take(Size nbytes, bool *full)
 	if (*full)
 		return InvalidDsaPointer;
 	pg_atomic_fetch_add_u64(&file_base->used_bytes, nbytes);
+	hjg_huge_note_kept(nbytes);
 	if (provide_memory(hjg_kept_address(place), nbytes))
 		return place;
 	hjg_kept_free(place, nbytes);

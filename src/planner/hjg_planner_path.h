@@ -329,7 +329,7 @@ extern double hjg_planner_processes(const Path *path);
 extern double hjg_planner_process_share(const Path *path);
 /* Predict the time of building, probing and returning rows by these processes, which crowd one another; ns: by a process alone. */
 extern double hjg_planner_table_work_ns(const Path *path, const HjgUnitCosts *costs, double ns);
-/* Does the path run in new processes, which map the pages of tables as they read them? */
+/* Does the path run in new processes, which map pages as core reads them, in the server's own mapping of shared buffers? */
 extern bool hjg_planner_maps_memory(const Path *path);
 
 /* ---------- planner_bound.c ---------- */

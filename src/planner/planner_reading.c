@@ -10,6 +10,7 @@
 #include "parser/parsetree.h"
 #include "utils/spccache.h"
 
+#include "huge/hjg_huge.h"
 #include "planner/hjg_planner_path.h"
 
 /*
@@ -43,11 +44,11 @@ hjg_planner_scan_times(const HjgUnitCosts *costs, const HjgSideFacts *side, cons
 
 	if (path->pathtype != T_SeqScan || !side->readable)
 		return (HjgScanTimes) {0};
-	if (hjg_planner_maps_memory(path))
+	if (path->parallel_workers > 0)
 	{
-		scan.unmapped_mb = scan.pages * (BLCKSZ / (1024.0 * 1024.0));
+		scan.unmapped_mb = scan.pages * (BLCKSZ / (1024.0 * 1024.0)) * (1 - hjg_huge_share(HJG_HUGE_BUFFERS));
 		scan.mappers = hjg_model_mappers(hjg_planner_processes(path), scan.nranges);
-		scan.kept_unmapped_mb = scan.rows * scan.nread * HJG_MODEL_KEPT_MB;
+		scan.kept_unmapped_mb = scan.rows * scan.nread * HJG_MODEL_KEPT_MB * (1 - hjg_huge_share(HJG_HUGE_KEPT));
 	}
 	scan.keys_fixed = keys_fixed;
 	return hjg_model_scan(costs, &scan, rows / Max(path->parent->rows, 1));

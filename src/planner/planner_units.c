@@ -11,10 +11,9 @@
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
-#include "storage/pg_shmem.h"
 
 #include "base/hjg_base.h"
-#include "base/hjg_compat.h"
+#include "huge/hjg_huge.h"
 #include "model/hjg_model.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
@@ -121,7 +120,7 @@ hjg_planner_table_work_ns(const Path *path, const HjgUnitCosts *costs, double ns
 bool
 hjg_planner_maps_memory(const Path *path)
 {
-	return path->parallel_workers > 0 && !HJG_HAS_HUGE_PAGES;
+	return path->parallel_workers > 0 && !hjg_huge_are_reserved();
 }
 
 /* ---------- for a query and for a join ---------- */

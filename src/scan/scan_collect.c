@@ -16,6 +16,7 @@
 #include "utils/rel.h"
 
 #include "base/hjg_base.h"
+#include "huge/hjg_huge.h"
 #include "scan/hjg_scan_filter.h"
 #include "scan/hjg_scan_heap.h"
 #include "scan/hjg_scan_kept.h"
@@ -376,6 +377,7 @@ hjg_scan_collect(SeqScanState *seq, const Bitmapset *attnos, HjgScanFilter *filt
 	const char *refusal;
 
 	*collection = (HjgCollection) {0};
+	hjg_huge_look();
 	if (!hjg_kept_columns || !hjg_scan_reads_pages(&seq->ss.ps))
 		return NO_PAGES;
 	collector.scan = need_scan(seq);

@@ -26,6 +26,7 @@
 #include "utils/snapmgr.h"
 
 #include "base/hjg_compat.h"
+#include "huge/hjg_huge.h"
 #include "scan/hjg_scan_heap.h"
 #include "scan/hjg_scan_kept.h"
 #include "scan/hjg_scan_order.h"
@@ -62,6 +63,7 @@ choose_way(HeapScanDesc scan, HjgHeapPage *page)
 {
 	ParallelBlockTableScanDesc parallel = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
 
+	hjg_huge_look();
 	if (page->order != NULL)
 		pfree(page->order);
 	page->order = NULL;
@@ -319,18 +321,18 @@ step_segment(HeapScanDesc scan, HjgHeapPage *page)
 
 /* Find the visible rows of the pinned page: rs_vistuples and rs_ntuples. */
 static void
-find_visible(HeapScanDesc scan)
+find_visible(HeapScanDesc scan, Page page)
 {
 	Relation	relation = scan->rs_base.rs_rd;
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
 	bool		all_visible;
 	int			nlines;
-	Page		page;
 
-	heap_page_prune_opt(relation, scan->rs_cbuf);
+	/* which would look at this, too, but in the server's own mapping of the page */
+	if (TransactionIdIsValid(((PageHeader) page)->pd_prune_xid))
+		heap_page_prune_opt(relation, scan->rs_cbuf);
 
 	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(scan->rs_cbuf);
 	HJG_TEST_FOR_OLD_SNAPSHOT(snapshot, relation, page);
 	nlines = Min(PageGetMaxOffsetNumber(page), MaxHeapTuplesPerPage);
 	/* a standby may replay the flag before a snapshot there sees the rows */
@@ -346,8 +348,8 @@ find_visible(HeapScanDesc scan)
 static void
 give_page(HeapScanDesc scan, HjgHeapPage *page)
 {
-	find_visible(scan);
-	page->page = BufferGetPage(scan->rs_cbuf);
+	page->page = hjg_huge_page(scan->rs_cbuf);
+	find_visible(scan, page->page);
 	page->buffer = scan->rs_cbuf;
 	page->block = scan->rs_cblock;
 	page->nrows = scan->rs_ntuples;
@@ -385,7 +387,7 @@ hjg_scan_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
 	{
 		give_page(scan, page);
 		page->next_buffer = page->streamed ? InvalidBuffer : find_next_buffer(scan, page);
-		page->next = BufferIsValid(page->next_buffer) ? BufferGetPage(page->next_buffer) : NULL;
+		page->next = BufferIsValid(page->next_buffer) ? hjg_huge_page(page->next_buffer) : NULL;
 	}
 	page->npages = scan->rs_nblocks;
 	count_returned(relation, page->nrows);
@@ -403,7 +405,7 @@ hjg_scan_heap_go_to(TableScanDesc sscan, BlockNumber block, BlockNumber next, Hj
 	scan->rs_cbuf = pin_block(scan, block, page->next_buffer);
 	scan->rs_cblock = block;
 	page->next_buffer = BlockNumberIsValid(next) && !RelationUsesLocalBuffers(sscan->rs_rd) ? find_buffer(sscan->rs_rd, next, scan->rs_cbuf + 1) : InvalidBuffer;
-	page->next = BufferIsValid(page->next_buffer) ? BufferGetPage(page->next_buffer) : NULL;
+	page->next = BufferIsValid(page->next_buffer) ? hjg_huge_page(page->next_buffer) : NULL;
 	give_page(scan, page);
 	page->npages = scan->rs_nblocks;
 	count_returned(sscan->rs_rd, page->nrows);

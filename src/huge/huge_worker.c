@@ -1,0 +1,174 @@
+/*
+ * huge_worker.c
+ *	  A background worker that has the kernel collapse memory into huge pages.
+ *
+ * Scans start it when much memory that is in small pages was read or filled, at most once a minute. It looks through all ranges once, and
+ * rests as long as it worked. The kernel copies a range to a huge page, a few milliseconds in which processes that touch it wait. Only ranges
+ * all of whose memory is there already are collapsed, so that this takes no memory but that of one huge page for a moment. What the
+ * kernel has divided again, as it does when memory is short, is collapsed again.
+ */
+#include "postgres.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "utils/guc.h"
+#include "utils/wait_event.h"
+
+#include "base/hjg_base.h"
+#include "huge/hjg_huge_ranges.h"
+#include "layout/hjg_clock.h"
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25		/* Linux 6.1 */
+#endif
+
+#define START_NS ((uint64) 60 * 1000000000)	/* between two workers */
+#define NO_MEMORY_NS (15 * START_NS)	/* after one that was given no huge page */
+#define LEAST_REST_NS 500000
+
+PGDLLEXPORT void hjg_huge_main(Datum arg);
+
+void
+hjg_huge_look(void)
+{
+	BackgroundWorker worker = {0};
+	const uint64 now_ns = hjg_now_ns();
+	uint64		next_ns;
+
+	if (hjg_huge_shared == NULL || hjg_huge_shared->refused || !hjg_huge_pages || pg_atomic_read_u32(&hjg_huge_shared->wanted) == 0)
+		return;
+	next_ns = pg_atomic_read_u64(&hjg_huge_shared->next_start_ns);
+	if (now_ns < next_ns || !pg_atomic_compare_exchange_u64(&hjg_huge_shared->next_start_ns, &next_ns, now_ns + START_NS))
+		return;
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker.bgw_library_name, "hjoin_gpu", BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "hjg_huge_main", BGW_MAXLEN);
+	strlcpy(worker.bgw_name, "hjoin_gpu huge pages", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "hjoin_gpu huge pages", BGW_MAXLEN);
+	/* without a free slot the next one may start a minute later */
+	if (RegisterDynamicBackgroundWorker(&worker, NULL))
+		pg_atomic_write_u32(&hjg_huge_shared->wanted, 0);
+}
+
+/* Is all memory of a range there? */
+static bool
+is_used(char *range, unsigned char *resident, Size npages)
+{
+	Size		page = 0;
+
+	if (mincore(range, hjg_huge_range_bytes, resident) != 0)
+		return false;
+	while (page < npages && (resident[page] & 1) != 0)
+		page++;
+	return page == npages;
+}
+
+typedef enum Collapse
+{
+	COLLAPSED,					/* maybe before */
+	COLLAPSE_LATER,				/* the kernel is using a page of it */
+	COLLAPSE_NO_MEMORY,			/* there is no huge page to be had */
+	COLLAPSE_REFUSED
+} Collapse;
+
+static Collapse
+collapse_range(char *range)
+{
+	if (madvise(range, hjg_huge_range_bytes, MADV_COLLAPSE) == 0)
+		return COLLAPSED;
+	switch (errno)
+	{
+		case EAGAIN:
+		case EINTR:
+			return COLLAPSE_LATER;
+		case ENOMEM:
+		case EBUSY:
+			return COLLAPSE_NO_MEMORY;
+		default:
+			return COLLAPSE_REFUSED;
+	}
+}
+
+/* Rest as long as the last piece of work took, if that is worth it. */
+static void
+rest_after(uint64 ns)
+{
+	if (ns < LEAST_REST_NS)
+		return;
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, (long) (ns / 1000000) + 1, hjg_base_wait_event(HJG_WAIT_HUGE_PAGES));
+	ResetLatch(MyLatch);
+}
+
+/* May the worker go on? */
+static bool
+may_go_on(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+	return !ShutdownRequestPending && hjg_huge_pages && hjg_enabled;
+}
+
+/* Look through an area; false if the next one is not worth trying now. */
+static bool
+collapse_area(HjgHugeArea area)
+{
+	const Size	npages = hjg_huge_range_bytes / sysconf(_SC_PAGESIZE);
+	unsigned char *resident = palloc(npages);
+	char	   *base = hjg_huge_base(area);
+	uint32		n[COLLAPSE_REFUSED + 1] = {0};
+	uint32		nused = 0;
+
+	for (uint32 ix = 0; base != NULL && ix < hjg_huge_nranges[area]; ix++)
+	{
+		char	   *range = base + ix * hjg_huge_range_bytes;
+		const uint64 start_ns = hjg_now_ns();
+		Collapse	result;
+
+		if (!may_go_on())
+			return false;
+		/* no other worker meanwhile */
+		pg_atomic_write_u64(&hjg_huge_shared->next_start_ns, start_ns + START_NS);
+		if (!is_used(range, resident, npages))
+			continue;
+		result = collapse_range(range);
+		n[result]++;
+		nused++;
+		if (area == HJG_HUGE_BUFFERS && result == COLLAPSED)
+			hjg_huge_shared->huge[ix] = true;
+		hjg_huge_shared->nused[area] = Max(hjg_huge_shared->nused[area], nused);
+		hjg_huge_shared->nhuge[area] = Max(hjg_huge_shared->nhuge[area], n[COLLAPSED]);
+		if (result == COLLAPSE_NO_MEMORY)
+		{
+			pg_atomic_write_u64(&hjg_huge_shared->next_start_ns, start_ns + NO_MEMORY_NS);
+			return false;
+		}
+		rest_after(hjg_now_ns() - start_ns);
+	}
+	hjg_huge_shared->nused[area] = nused;
+	hjg_huge_shared->nhuge[area] = n[COLLAPSED];
+	hjg_huge_shared->refused = nused > 0 && n[COLLAPSE_REFUSED] == nused;
+	pfree(resident);
+	return !hjg_huge_shared->refused;
+}
+
+void
+hjg_huge_main(Datum arg)
+{
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+	if (hjg_huge_shared != NULL && collapse_area(HJG_HUGE_BUFFERS))
+		(void) collapse_area(HJG_HUGE_KEPT);
+}
