@@ -85,6 +85,17 @@ explain (costs off) select x from un_o o where id = 7 and x < (select avg(y) fro
 reset hjoin_gpu.explain_declined;
 set client_min_messages = warning;
 explain (costs off) select x from un_o o where id < 600 and x < (select avg(y) from un_i i where i.s = o.b);
+-- A join evaluates it for each pair of rows, of which there are four for each row of its smaller side.
+create table un_part (id int primary key, kind int);
+create table un_offer (part int, seller int, cost numeric, note text, primary key (part, seller));
+insert into un_part select g, g from generate_series(1, 20000) g;
+insert into un_offer select p, s, (p * 7 + s * 13) % 1000, repeat('n', 20) from generate_series(1, 20000) p, generate_series(1, 4) s;
+vacuum analyze un_part, un_offer;
+set max_parallel_workers_per_gather = 0;
+select hjg_lines('select p.id, seller from un_part p join un_offer o on o.part = p.id where kind <= 400 and cost = (select min(cost) from un_offer i where i.part = p.id)', 'SubPlan') as subplans;
+select * from hjg_same('select p.id, seller from un_part p join un_offer o on o.part = p.id where kind <= 400 and cost = (select min(cost) from un_offer i where i.part = p.id)');
+reset max_parallel_workers_per_gather;
+drop table un_part, un_offer;
 -- One in another one.
 explain (costs off) select id, (select max(y) from un_i i where i.s = o.b and i.y < (select max(x) from un_o p where p.b = i.s)) from un_o o;
 explain (costs off) select id, (select max(y) from un_i i where i.k = o.k and i.y < (select max(v) from un_u u where u.id = i.z)) from un_o o where id = 7;

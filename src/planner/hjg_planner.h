@@ -65,6 +65,7 @@ typedef enum HjgPlanScalars
 	HJG_SCALAR_IN_BACKEND,		/* 1: the backends are expected to be faster than a job */
 	HJG_SCALAR_BUILD_ROWS,		/* of all participants; the node and its children may have different numbers of them */
 	HJG_SCALAR_REVERSED,		/* 1: in a program, the hash table is built of the outer side */
+	HJG_SCALAR_PAIRS,			/* expected pairs of rows whose keys are equal, of one participant; not for the executor */
 	HJG_SCALAR_Count
 } HjgPlanScalars;
 

@@ -291,6 +291,7 @@ typedef struct HjgPath
 	bool		in_backend;		/* without a job */
 	bool		columnar;		/* no condition is evaluated row by row */
 	double		build_rows;		/* of all participants */
+	double		pairs;			/* of rows whose keys are equal, of one participant */
 	double		unit_ns;		/* time of a cost of 1.0 in comparisons with core's join, */
 	Cost		even_cost;		/* total cost in the currency of all joins of the node; the path's own cost may be less; */
 	Cost		ns_cost;		/* cost of a nanosecond in that currency */

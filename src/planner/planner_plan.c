@@ -145,8 +145,9 @@ list_scalars(const HjgPath *path, const Plan *outer_plan, const Plan *inner_plan
 	List	   *scalars = list_make5_int(path->jointype, path->inner_unique, list_length(outer_plan->targetlist),
 										 list_length(inner_plan->targetlist), path->bloom);
 
-	return list_concat(scalars, list_make5_int(path->device.kind, path->device.number, path->in_backend,
-											   (int) Min(path->build_rows, PG_INT32_MAX), path->reversed));
+	scalars = list_concat(scalars, list_make5_int(path->device.kind, path->device.number, path->in_backend,
+												  (int) Min(path->build_rows, PG_INT32_MAX), path->reversed));
+	return lappend_int(scalars, (int) Min(path->pairs, PG_INT32_MAX));
 }
 
 /* List HjgPlanPrediction. */

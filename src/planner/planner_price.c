@@ -301,6 +301,7 @@ keep_prediction(const HjgOffer *offer)
 	const double nprocesses = hjg_planner_processes(&own->custom.path);
 	const double share = hjg_planner_process_share(&own->custom.path);
 
+	own->pairs = offer->shape.pairs;
 	own->emit_ns = prediction->emit_ns;
 	own->prediction_us[HJG_PREDICTION_MARSHAL_BUILD] =
 		whole_us(share * hjg_model_crowded_reading_ns(costs, build_scan, prediction->marshal_build_ns, nprocesses));

@@ -126,9 +126,18 @@ correct_scan(const Plan *scan, Corrections *corrections)
 	}
 }
 
+/* Estimate the pairs of rows for which a join evaluates its conditions at least: as many as its smaller side has rows, if that is all that is known. */
+static double
+least_pairs(const Plan *join, const List *children)
+{
+	if (IsA(join, CustomScan) && ((const CustomScan *) join)->methods == &hjg_scan_methods)
+		return list_nth_int(list_nth(((const CustomScan *) join)->custom_private, HJG_PRIVATE_SCALARS), HJG_SCALAR_PAIRS);
+	return Min(((const Plan *) linitial(children))->plan_rows, ((const Plan *) lsecond(children))->plan_rows);
+}
+
 /*
- * A node evaluates its subqueries for each row that it returns at least, and a join for as many pairs of rows as the smaller of its sides
- * has rows. Core charges a hash join with a unique inner side for far fewer: it takes the share of pairs that match for that of rows.
+ * A node evaluates its subqueries for each row that it returns at least, and a join for pairs of rows. Core charges a hash join with a unique
+ * inner side for far fewer: it takes the share of pairs that match for that of rows.
  */
 static void
 correct_price(const Plan *plan, Corrections *corrections)
@@ -141,7 +150,7 @@ correct_price(const Plan *plan, Corrections *corrections)
 	if (children == NIL)
 		correct_scan(plan, corrections);
 	if (list_length(children) == 2 && !IsA(plan, Append) && !IsA(plan, MergeAppend))
-		rows = Max(rows, Min(((const Plan *) linitial(children))->plan_rows, ((const Plan *) lsecond(children))->plan_rows));
+		rows = Max(rows, least_pairs(plan, children));
 	if (children != NIL)
 		price_evaluations(plan->qual, rows, corrections);
 	if (IsA(plan, NestLoop) || IsA(plan, MergeJoin) || IsA(plan, HashJoin))
