@@ -162,12 +162,14 @@ SKIP:
 	is_core('and after them');
 
 	# --- a crash
-	my $dying = open_session($node);
-	my $dying_pid = ask($dying, 'SELECT pg_backend_pid()');
+	my ($dying, $other) = map { open_session($node) } 1, 2;
+	my ($dying_pid, $other_pid) = map { scalar ask($_, 'SELECT pg_backend_pid()') } $dying, $other;
 	ask($dying, "$direct$sums");
 	my ($logger) = pids_of('logger');
 	kill 'KILL', $dying_pid;
-	wait_until(sub { $node->psql('postgres', 'SELECT 1') == 0 && !-e "/proc/$dying_pid" }, 60);
+	# the postmaster ends the other session, too, and then serves nobody until its memory is new
+	wait_until(sub { !-e "/proc/$other_pid" }, 60);
+	$node->poll_query_until('postgres', 'SELECT 1', '1');
 	is((state_of('shared buffers'))[2], 0, 'after a crash memory is new');
 	is((mappings($logger))[0], 0, 'a process that outlives the crash keeps nothing of the old memory');
 	is_core('rows are core\'s after a crash');
