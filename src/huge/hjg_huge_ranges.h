@@ -30,7 +30,7 @@ typedef struct HjgHugeShared
 {
 	pg_atomic_uint64 next_start_ns; /* no worker starts before */
 	pg_atomic_uint32 wanted;	/* much memory was read or filled that is not in huge pages */
-	bool		refused;		/* the kernel does not collapse such memory */
+	bool		refused;		/* the kernel does not collapse buffers */
 	uint32		nused[HJG_HUGE_NAREAS]; /* ranges that were in use when the worker last looked, */
 	uint32		nhuge[HJG_HUGE_NAREAS]; /* and of them in huge pages */
 	bool		huge[FLEXIBLE_ARRAY_MEMBER];	/* ranges of shared buffers */

@@ -181,7 +181,7 @@ hjg_huge_share(HjgHugeArea area)
 		return 1;
 	if (hjg_huge_shared == NULL || !hjg_huge_pages || hjg_huge_shared->nused[area] == 0)
 		return 0;
-	return Min((double) hjg_huge_shared->nhuge[area] / hjg_huge_shared->nused[area], 1);
+	return Min((double) hjg_huge_shared->nhuge[area] / hjg_huge_shared->nused[area], 1.0);
 }
 
 /* ---------- this process's mapping ---------- */

@@ -58,10 +58,11 @@ hjg_huge_look(void)
 		pg_atomic_write_u32(&hjg_huge_shared->wanted, 0);
 }
 
-/* Is all memory of a range there? */
+/* Is all memory of a range there? resident: space, a byte for each page of a range. */
 static bool
-is_used(char *range, unsigned char *resident, Size npages)
+is_used(char *range, unsigned char *resident)
 {
+	const Size	npages = hjg_huge_range_bytes / sysconf(_SC_PAGESIZE);
 	Size		page = 0;
 
 	if (mincore(range, hjg_huge_range_bytes, resident) != 0)
@@ -69,6 +70,16 @@ is_used(char *range, unsigned char *resident, Size npages)
 	while (page < npages && (resident[page] & 1) != 0)
 		page++;
 	return page == npages;
+}
+
+static uint32
+count_used(HjgHugeArea area, unsigned char *resident)
+{
+	uint32		n = 0;
+
+	for (uint32 ix = 0; ix < hjg_huge_nranges[area]; ix++)
+		n += is_used(hjg_huge_base(area) + ix * hjg_huge_range_bytes, resident) ? 1 : 0;
+	return n;
 }
 
 typedef enum Collapse
@@ -120,17 +131,19 @@ may_go_on(void)
 	return !ShutdownRequestPending && hjg_huge_pages && hjg_enabled;
 }
 
-/* Look through an area; false if the next one is not worth trying now. */
+/* Look through an area; false if the worker shall end: the kernel refuses all buffers or has no memory, or the worker was told to. */
 static bool
 collapse_area(HjgHugeArea area)
 {
-	const Size	npages = hjg_huge_range_bytes / sysconf(_SC_PAGESIZE);
-	unsigned char *resident = palloc(npages);
 	char	   *base = hjg_huge_base(area);
+	unsigned char *resident = palloc(hjg_huge_range_bytes / sysconf(_SC_PAGESIZE));
 	uint32		n[COLLAPSE_REFUSED + 1] = {0};
-	uint32		nused = 0;
+	uint32		ntried = 0;
 
-	for (uint32 ix = 0; base != NULL && ix < hjg_huge_nranges[area]; ix++)
+	if (base == NULL || hjg_huge_nranges[area] == 0)
+		return true;
+	hjg_huge_shared->nused[area] = count_used(area, resident);
+	for (uint32 ix = 0; ix < hjg_huge_nranges[area]; ix++)
 	{
 		char	   *range = base + ix * hjg_huge_range_bytes;
 		const uint64 start_ns = hjg_now_ns();
@@ -140,14 +153,14 @@ collapse_area(HjgHugeArea area)
 			return false;
 		/* no other worker meanwhile */
 		pg_atomic_write_u64(&hjg_huge_shared->next_start_ns, start_ns + START_NS);
-		if (!is_used(range, resident, npages))
+		if (!is_used(range, resident))
 			continue;
 		result = collapse_range(range);
 		n[result]++;
-		nused++;
+		ntried++;
 		if (area == HJG_HUGE_BUFFERS && result == COLLAPSED)
 			hjg_huge_shared->huge[ix] = true;
-		hjg_huge_shared->nused[area] = Max(hjg_huge_shared->nused[area], nused);
+		/* the pass before may have got further */
 		hjg_huge_shared->nhuge[area] = Max(hjg_huge_shared->nhuge[area], n[COLLAPSED]);
 		if (result == COLLAPSE_NO_MEMORY)
 		{
@@ -156,9 +169,10 @@ collapse_area(HjgHugeArea area)
 		}
 		rest_after(hjg_now_ns() - start_ns);
 	}
-	hjg_huge_shared->nused[area] = nused;
+	hjg_huge_shared->nused[area] = ntried;
 	hjg_huge_shared->nhuge[area] = n[COLLAPSED];
-	hjg_huge_shared->refused = nused > 0 && n[COLLAPSE_REFUSED] == nused;
+	if (area == HJG_HUGE_BUFFERS)
+		hjg_huge_shared->refused = ntried > 0 && n[COLLAPSE_REFUSED] == ntried;
 	pfree(resident);
 	return !hjg_huge_shared->refused;
 }
