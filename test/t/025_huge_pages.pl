@@ -73,6 +73,13 @@ sub is_core
 	return is_deeply([ map { my $how = $_; map { sql($how . $_) } $sums, $join } $direct, $parallel ], [ ($want{$sums}, $want{$join}) x 2 ], $name);
 }
 
+# Get the time, in ms, that the planner predicts for reading the table by new processes.
+sub predicted_ms
+{
+	my $plan = sql($parallel . 'EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*) FROM h1 JOIN dim USING (k)');
+	return $plan =~ /Workers Planned: 2.*Predicted Phases: .*Scan Probe=([\d.]+) ms/s ? $1 : -1;
+}
+
 # Scan until memory is in huge pages, or will not be; returns the state of buffers.
 sub wait_for_huge_pages
 {
@@ -82,12 +89,13 @@ sub wait_for_huge_pages
 
 is(huge_bytes('shared buffers'), 0, 'no huge page after the start');
 like(sql($direct . 'EXPLAIN (COSTS OFF) ' . sprintf $of_one, 'h1'), qr/GpuHashJoin/, 'tables are read by the node');
+my $small_ms = predicted_ms();
 is_core('rows from small pages are core\'s');
 
 my $state = wait_for_huge_pages();
 SKIP:
 {
-	skip "this kernel does not collapse shared memory: $state", 23 if $state ne 'collapsed';
+	skip "this kernel does not collapse shared memory: $state", 24 if $state ne 'collapsed';
 
 	# --- pages are read in huge pages
 	my (undef, $used, $huge) = state_of('shared buffers');
@@ -102,6 +110,8 @@ SKIP:
 	cmp_ok($kb, '>', $enough_bytes / 1024 / 2, 'of huge pages');
 	is((mappings(postmaster()))[0], 1, 'the postmaster has none');
 	is_core('rows from huge pages are core\'s');
+	my $huge_ms = predicted_ms();
+	ok($huge_ms > 0 && $huge_ms < 0.9 * $small_ms, 'the planner expects to map less') || diag("$huge_ms of $small_ms ms");
 
 	# --- what is written there, and read without hint bits
 	sql('INSERT INTO h1 SELECT g, g % 1000, repeat(\'y\', 30), 1 FROM generate_series(300001, 310000) g');
@@ -182,6 +192,13 @@ $node->restart;
 is_deeply([ map { (state_of($_))[0] } 'shared buffers', 'kept columns' ], [ 'off', 'off' ], 'none with huge_pages = off');
 is_core('rows are core\'s with huge_pages = off');
 
+# --- where no worker can start: the supervisor takes the only slot
+$node->append_conf('postgresql.conf', "huge_pages = try\nmax_worker_processes = 1\n");
+$node->restart;
+sql($direct . join '; ', ($sums) x 4) for 1 .. 2;
+is(huge_bytes('shared buffers'), 0, 'no huge page without a slot for the worker');
+is_core('rows are core\'s without one');
+
 # --- where the kernel refuses: transparent huge pages are disabled for the server's processes
 SKIP:
 {
@@ -189,7 +206,7 @@ SKIP:
 	my ($number) = map { $Config{archname} =~ /$_/ ? $prctl{$_} : () } keys %prctl;
 
 	skip 'the kernel has no huge pages, or no number of prctl() is known', 2 if $state eq 'none' || !defined $number;
-	$node->append_conf('postgresql.conf', "huge_pages = try\n");
+	$node->append_conf('postgresql.conf', "max_worker_processes = 16\n");
 	syscall($number, 41, 1, 0, 0, 0) == 0 or die "prctl: $!";
 	$node->restart;
 	syscall($number, 41, 0, 0, 0, 0);
