@@ -363,7 +363,7 @@ push @bad, 'src/device/device_main.c names another version' unless slurp('src/de
 ok(!@bad, 'versions of the extension have scripts that make and update them', @bad);
 
 # --- the top level, dead code --------------------------------------------------------------
-my %top = map { $_ => 1 } qw(src kernels sql expected test Makefile hjoin_gpu.control README.md LICENSE);
+my %top = map { $_ => 1 } qw(src kernels sql expected test doc Makefile hjoin_gpu.control README.md LICENSE);
 opendir my $dh, '.' or die $!;
 @bad = sort grep { !/^\./ && !$top{$_} && !/^(build|results|log|tmp_check|tmp_check_iso|output_iso|regression\.\w+|hjoin_gpu_device|hjoin_gpu\.so|libhjoin_gpu\.(a|pc))$/ } readdir $dh;
 closedir $dh;
@@ -389,6 +389,7 @@ foreach my $file (@sources, glob('kernels/*.*'))
 	{
 		$n++;
 		push @bad, "$file:$n: $1" if ($opened || !m{^\s*\* \S}) && m{^\s*(?:/\*|\*)\s*((?:What|When|Where|Which|Why|How|Who|Whose|Whoever|They|It|Its|Does that|Is that|Whether|So many|Of those)\s.*)};
+		push @bad, "$file:$n: $1" if m{\S.*/\*\s+((?:what|who|whose|whoever|so many|of those)\s.*)}i;
 		$opened = m{^\s*/\*$};
 	}
 }

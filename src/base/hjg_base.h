@@ -10,6 +10,8 @@
 
 #include "postgres.h"
 
+#include "postmaster/bgworker.h"
+
 #include "layout/hjg_clock.h"
 #include "layout/hjg_device_id.h"
 #include "layout/hjg_strategy.h"
@@ -100,6 +102,9 @@ typedef enum HjgWait
 extern void hjg_base_name_waits(void);
 /* Get the server's number of a wait event; raises no error, so that a process may wait while it holds something. */
 extern uint32 hjg_base_wait_event(HjgWait wait);
+
+/* Describe a background worker with access to shared memory, which is started once; function: its main function in this library. */
+extern void hjg_base_describe_worker(BackgroundWorker *worker, const char *name, const char *function, BgWorkerStartTime start);
 
 /* Define all settings; postmaster-only ones only if preloaded. */
 extern void hjg_base_define_gucs(bool preloaded, int default_arena_mb);

@@ -15,7 +15,7 @@
 /* After the check everything in it may be used as it is. */
 typedef struct HjgDeviceProgram
 {
-	const HjgEnv *env;			/* whose memory the block is */
+	const HjgEnv *env;			/* owner of the memory of the block */
 	char	   *block;
 	size_t		nbytes;
 	const HjgProgram *head;		/* the block's parts */

@@ -76,7 +76,7 @@ find_file_offset(const char *address, Size *offset, bool *reserved)
 			continue;
 		found = true;
 		*offset = start_off + ((uintptr_t) address - start);
-		/* what huge_pages = try has led to */
+		/* the server may have got some with huge_pages = try */
 		*reserved = *reserved || strstr(line, "/anon_hugepage") != NULL;
 	}
 	FreeFile(maps);

@@ -37,7 +37,7 @@ PGDLLEXPORT void hjg_huge_main(Datum arg);
 void
 hjg_huge_look(void)
 {
-	BackgroundWorker worker = {0};
+	BackgroundWorker worker;
 	const uint64 now_ns = hjg_now_ns();
 	uint64		next_ns;
 
@@ -46,13 +46,7 @@ hjg_huge_look(void)
 	next_ns = pg_atomic_read_u64(&hjg_huge_shared->next_start_ns);
 	if (now_ns < next_ns || !pg_atomic_compare_exchange_u64(&hjg_huge_shared->next_start_ns, &next_ns, now_ns + START_NS))
 		return;
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker.bgw_library_name, "hjoin_gpu", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "hjg_huge_main", BGW_MAXLEN);
-	strlcpy(worker.bgw_name, "hjoin_gpu huge pages", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "hjoin_gpu huge pages", BGW_MAXLEN);
+	hjg_base_describe_worker(&worker, "hjoin_gpu huge pages", "hjg_huge_main", BgWorkerStart_ConsistentState);
 	/* without a free slot the next one may start a minute later */
 	if (RegisterDynamicBackgroundWorker(&worker, NULL))
 		pg_atomic_write_u32(&hjg_huge_shared->wanted, 0);

@@ -17,7 +17,7 @@ typedef struct HjgTravel
 {
 	HjgProbeFilter *filter;
 	HjgKeyCodec *codec;			/* of probe keys */
-	ScanState  *target;			/* whose rows are tested; NULL: the filter stays at the join */
+	ScanState  *target;			/* scan that tests its rows; NULL: the filter stays at the join */
 	AttrNumber *attnos;			/* of the target's rows: column of each key */
 	HjgScanTest test;			/* where pages are read in place; */
 	ExprState	qual;			/* and where core's scan runs: its condition and the test, */

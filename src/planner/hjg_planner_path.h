@@ -492,7 +492,7 @@ hjg_planner_is_grouping(const Path *path)
 /* A join's filter that the scan below a grouping tests. */
 typedef struct HjgTravelingFilter
 {
-	double		build_rows;		/* whose keys it has */
+	double		build_rows;		/* rows whose keys are in the filter */
 	int			nkeys;
 	double		partnered;		/* fraction of the rows with a partner */
 } HjgTravelingFilter;

@@ -40,7 +40,7 @@ typedef struct Operand
 	HjgTimeOperand time;
 	bool		is_array;
 	ExprState  *expr;
-	PlanState  *subquery;		/* whose rows are the list; or NULL */
+	PlanState  *subquery;		/* returns the list; or NULL */
 	bool		read;			/* they are in the leaf */
 } Operand;
 

@@ -29,15 +29,10 @@ static BackgroundWorkerHandle *calibrator = NULL;
 static bool
 start_calibrator(void)
 {
-	BackgroundWorker worker = {0};
+	BackgroundWorker worker;
 
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker.bgw_library_name, "hjoin_gpu", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "hjg_calibrator_main", BGW_MAXLEN);
-	strlcpy(worker.bgw_name, "hjoin_gpu calibration", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "hjoin_gpu calibration", BGW_MAXLEN);
+	hjg_base_describe_worker(&worker, "hjoin_gpu calibration", "hjg_calibrator_main", BgWorkerStart_ConsistentState);
+	worker.bgw_flags |= BGWORKER_BACKEND_DATABASE_CONNECTION;
 	return RegisterDynamicBackgroundWorker(&worker, &calibrator);
 }
 

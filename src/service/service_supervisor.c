@@ -465,16 +465,11 @@ hjg_supervisor_main(Datum arg)
 void
 hjg_service_init(int (*open_kept) (void))
 {
-	BackgroundWorker worker = {0};
+	BackgroundWorker worker;
 
 	hjg_spawn_init(open_kept);
 	hjg_arena_init(hjg_arena_size_mb);
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
-	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
+	hjg_base_describe_worker(&worker, "hjoin_gpu supervisor", "hjg_supervisor_main", BgWorkerStart_PostmasterStart);
 	worker.bgw_restart_time = 1;
-	strlcpy(worker.bgw_library_name, "hjoin_gpu", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "hjg_supervisor_main", BGW_MAXLEN);
-	strlcpy(worker.bgw_name, "hjoin_gpu supervisor", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "hjoin_gpu supervisor", BGW_MAXLEN);
 	RegisterBackgroundWorker(&worker);
 }

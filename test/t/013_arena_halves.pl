@@ -79,7 +79,7 @@ for my $line (@lines)
 cmp_ok(scalar(@lines), '>', 0, 'there are words that may be the one');
 is($lost, 0, 'the device process counts as ready whatever becomes of them (' . @lines . ')');
 
-# It does not make a device unavailable either: a device's entry begins 40 bytes before its description.
+# A write to a device's entry does not make the device unavailable: the entry begins 40 bytes before its description.
 my $cpu = $node->safe_psql('postgres', "SELECT description FROM hjoin_gpu_devices WHERE name = 'cpu'");
 my $entry = index($head, $cpu) - 40;
 cmp_ok($entry, '>', 0, 'the device is there');

@@ -53,7 +53,7 @@ sub pids_of
 	return @pids;
 }
 
-# How many times is the server's shared memory mapped in a process, and how much of it by huge pages, in KB?
+# Count the mappings of the server's shared memory in a process, and the KB of them that are mapped by huge pages.
 sub mappings
 {
 	my ($pid) = @_;
